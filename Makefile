@@ -1,0 +1,41 @@
+# `make demo`: embeddings of Cora and a report. `make test`: every check. Both set themselves up.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+# make clears nothing it did not make: a broken set-up is mended by removing $(VENV)
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test check format docs results clean
+
+demo: $(VENV)/.base
+	$(BIN)/muxgcl run cora --preset quick --out runs/demo --overwrite --controls
+
+test: check
+	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/mkdocs build --strict --quiet
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.dev
+	$(BIN)/mkdocs serve
+
+$(VENV)/.base: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) torch
+	$(INSTALL) -e '.[io]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(INSTALL) -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) site build dist

@@ -1,0 +1,156 @@
+"""A graph as training sees it: features, and the pattern of A + I with room for edge weights.
+
+Labels are not part of it: no method can read what is not there.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
+
+from muxgcl.errors import UserError
+from muxgcl.shapes import EdgeIndex, PerEdge
+from muxgcl.sparse import Csr, SparseMatrix, row_pointer
+
+Features = Float[Tensor, "n f"] | SparseMatrix
+SPARSE_BELOW = 0.1  # share of non-zero features under which the sparse product wins
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adjacency:
+    """The fixed pattern of A + I in CSR (row i receives from `col`), symmetric by construction."""
+
+    rowptr: Int[Tensor, " n+1"]
+    row: Int[Tensor, " e"]
+    col: Int[Tensor, " e"]
+    weight: Float[Tensor, " e"]
+    reverse: Int[Tensor, " e"]  # position of the entry (col, row): what the transpose reads
+    loop: Bool[Tensor, " e"]
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.rowptr) - 1
+
+    @property
+    def edge_index(self) -> EdgeIndex:
+        """The edges without self-loops, source above target, as PyG writes them."""
+        keep = ~self.loop
+        return torch.stack([self.col[keep], self.row[keep]])
+
+    def propagation(self, weight: PerEdge | None = None) -> SparseMatrix:
+        """$D^{-1/2} (A + I) D^{-1/2}$ with these edge weights; a dropped edge leaves the degree."""
+        weight = self.weight if weight is None else weight
+        ones = weight.new_ones(self.nodes, 1)
+        degree = Csr(self.rowptr, self.col, weight, self.nodes).multiply(ones).squeeze(1)
+        inverse_root = degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt()
+        value = inverse_root[self.row] * weight * inverse_root[self.col]
+        return self.matrix(value)
+
+    def matrix(self, value: PerEdge) -> SparseMatrix:
+        """This pattern with these values."""
+        return SparseMatrix(
+            matrix=Csr(self.rowptr, self.col, value, self.nodes),
+            transpose=Csr(self.rowptr, self.col, value[self.reverse], self.nodes),
+        )
+
+    @classmethod
+    def from_edges(
+        cls, edge_index: EdgeIndex, nodes: int, edge_weight: PerEdge | None = None
+    ) -> Self:
+        """Make undirected, drop duplicates and self-loops, then give every node one loop."""
+        if edge_weight is None:
+            edge_weight = torch.ones(edge_index.shape[1], device=edge_index.device)
+        edge_index, edge_weight = remove_self_loops(edge_index, edge_weight)
+        edge_index, edge_weight = to_undirected(edge_index, edge_weight, nodes, reduce="max")
+        loops = torch.arange(nodes, device=edge_index.device).expand(2, -1)
+        edge_index, edge_weight = coalesce(
+            torch.cat([edge_index, loops], 1),
+            torch.cat([edge_weight.float(), edge_weight.new_ones(nodes).float()]),
+            nodes,
+        )
+        row, col = edge_index
+        # entries are sorted by (row, col): sorting by (col, row) lists each entry's mirror image
+        return cls(
+            rowptr=row_pointer(row, nodes),
+            row=row,
+            col=col,
+            weight=edge_weight,
+            reverse=(col * nodes + row).argsort(),
+            loop=row == col,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """Features and adjacency on one device."""
+
+    features: Features
+    adjacency: Adjacency
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes there are."""
+        return self.adjacency.nodes
+
+    @property
+    def num_features(self) -> int:
+        """How many columns the features have."""
+        return self.features.shape[1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+        return self.adjacency.weight.device
+
+    def dense_features(self) -> Float[Tensor, "n f"]:
+        """The features as one dense table."""
+        if isinstance(self.features, Tensor):
+            return self.features
+        rows = self.features.matrix
+        return rows.multiply(torch.eye(rows.columns, device=self.device))
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same graph on another device."""
+        tensors = {
+            name: getattr(self.adjacency, name).to(device) for name in Adjacency.__dataclass_fields__
+        }
+        return replace(self, features=self.features.to(device), adjacency=Adjacency(**tensors))
+
+    @classmethod
+    def from_data(cls, data: Data) -> Self:
+        """Check a PyG graph at the door and prepare it for training."""
+        x, edge_index = data.x, data.edge_index
+        if x is None or edge_index is None:
+            raise UserError("a graph needs node features `x` and an `edge_index`")
+        nodes = x.shape[0]
+        if nodes == 0:
+            raise UserError("the graph has no nodes")
+        if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < nodes:
+            wrong = edge_index[(edge_index < 0) | (edge_index >= nodes)][0]
+            raise UserError(
+                f"an edge names node {int(wrong)}, but nodes are numbered 0 to {nodes - 1}"
+            )
+        weight = data.edge_weight if "edge_weight" in data else None
+        return cls(features_of(x), Adjacency.from_edges(edge_index.long(), nodes, weight))
+
+
+def features_of(x: Tensor) -> Features:
+    """Finite features, dense or sparse by what is cheaper to multiply."""
+    entries = x.to_sparse_coo().coalesce() if x.layout != torch.strided else None
+    values = x if entries is None else entries.values()
+    if not torch.isfinite(values).all():
+        where = "?" if entries is not None else int((~torch.isfinite(x)).any(1).nonzero()[0])
+        raise UserError(f"features must be finite numbers, but node {where} has NaN or infinity")
+    if entries is None:
+        if x.count_nonzero() > SPARSE_BELOW * x.numel():
+            return x.float()
+        entries = x.to_sparse_coo().coalesce()
+    row, col = entries.indices()
+    return SparseMatrix.from_entries(row, col, entries.values().float(), tuple(x.shape))
+
+

@@ -1,0 +1,147 @@
+"""The definitions in row tiles: any device, memory of one tile.
+
+A tile holds a block of nodes (all their stacked anchors) against all keys. It therefore knows each
+anchor's whole sum at once, and `contrast` takes loss and all gradients from one pass:
+
+    e = w * exp((a b' - 1) / t)      S = e 1          c = 1 / (t n (S + e^pos))
+    d anchor = c * (e b)             d keys = e' (c * a)
+
+`negative_sum` cannot know its upstream gradient in forward. It keeps V = e b, since then
+d anchor = g V / t costs nothing, and recomputes the tiles once for d keys.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from muxgcl.kernels.pair_weight import Ids, PairWeight
+from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
+
+TILE_BYTES = 4 << 20  # a tile that stays in the second-level cache; measured best on 2 cores
+GPU_TILE_BYTES = 256 << 20  # enough rows to fill a GPU
+Block = tuple[Tensor, Tensor]
+
+
+class _Tiles:
+    """All tiles of one contrast; `for rows, push in tiles` yields [views * b] rows and [., m] push."""
+
+    def __init__(
+        self, anchor: Tensor, keys: Tensor, weight: PairWeight | None, temperature: float, ids: Ids
+    ) -> None:
+        self.anchor, self.keys, self.weight, self.ids = anchor, keys, weight, ids
+        self.temperature = temperature
+        self.nodes = ids if isinstance(ids, int) else len(anchor)
+        self.views = len(anchor) // self.nodes
+        budget = GPU_TILE_BYTES if anchor.is_cuda else TILE_BYTES
+        self.block = max(1, budget // (len(keys) * self.views * anchor.element_size()))
+
+    def __iter__(self) -> Iterator[Block]:
+        steps = torch.arange(self.views, device=self.anchor.device)[:, None] * self.nodes
+        for start in range(0, self.nodes, self.block):
+            stop = min(start + self.block, self.nodes)
+            rows = (torch.arange(start, stop, device=self.anchor.device) + steps).flatten()
+            yield rows, self.push(rows, start, stop)
+
+    def push(self, rows: Tensor, start: int, stop: int) -> Tensor:
+        """Weight times exp((cosine - 1) / temperature), 0 where a key is the anchor's own node."""
+        block = stop - start
+        push = torch.addmm(
+            self.anchor.new_full((), -1 / self.temperature),
+            self.anchor[rows],
+            self.keys.T,
+            alpha=1 / self.temperature,
+        ).exp_()  # [views * b, m]
+        if self.weight is not None:
+            tile = self.weight.tile(start, stop)  # [b, nodes of the keys]
+            push.view(self.views, block, -1, tile.shape[1]).mul_(tile[None, :, None])
+        if isinstance(self.ids, tuple):
+            push.masked_fill_(self.ids[0][rows, None] == self.ids[1], 0)
+        else:
+            self._clear_own(push, start, block)
+        return push
+
+    def _clear_own(self, push: Tensor, start: int, block: int) -> None:
+        """Zero the diagonal that starts at column `start` of every key view."""
+        for first in range(start, push.shape[1], self.nodes):
+            length = min(block, push.shape[1] - first)
+            for view in range(self.views):
+                push[view * block : view * block + length, first:].diagonal().zero_()
+
+
+class _NegativeSum(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, anchor: Tensor, keys: Tensor, weight: Any, temperature: float, ids: Ids
+    ) -> Tensor:
+        tiles = _Tiles(anchor, keys, weight, temperature, ids)
+        sums, pulls = anchor.new_empty(len(anchor)), torch.empty_like(anchor)
+        for rows, push in tiles:
+            sums[rows] = push.sum(1)
+            pulls[rows] = push @ keys
+        ctx.save_for_backward(pulls)
+        ctx.tiles = tiles
+        return sums
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        upstream = grads[0] / ctx.tiles.temperature
+        (pulls,) = ctx.saved_tensors
+        d_keys = torch.zeros_like(ctx.tiles.keys)
+        if ctx.needs_input_grad[1]:
+            for rows, push in ctx.tiles:
+                d_keys.addmm_(push.T, upstream[rows, None] * ctx.tiles.anchor[rows])
+        return upstream[:, None] * pulls, d_keys, None, None, None
+
+
+class _Contrast(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, anchor: Tensor, positive: Tensor, keys: Tensor, weight: Any, t: float, ids: Ids
+    ) -> Tensor:
+        pull = ((anchor * positive).sum(1) - 1) / t
+        match = pull.exp()
+        d_anchor, d_positive = torch.empty_like(anchor), torch.empty_like(positive)
+        d_keys = torch.zeros_like(keys)
+        loss = anchor.new_zeros(())
+        for rows, push in _Tiles(anchor, keys, weight, t, ids):
+            whole = push.sum(1) + match[rows]
+            share = (1 / (t * len(anchor))) / whole  # of the gradient, per unit of push
+            excess = (match[rows] * share - 1 / (t * len(anchor)))[:, None]
+            near, far = anchor[rows], positive[rows]
+            loss += (whole.log() - pull[rows]).sum()
+            d_anchor[rows] = torch.addmm(excess * far, push.mul_(share[:, None]), keys)
+            d_positive[rows] = excess * near
+            d_keys.addmm_(push.T, near)
+        ctx.save_for_backward(d_anchor, d_positive, d_keys)
+        return loss / len(anchor)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return (*(grads[0] * d for d in ctx.saved_tensors), None, None, None)
+
+
+def negative_sum(
+    anchor: Nodes,
+    keys: Candidates,
+    weight: PairWeight | None = None,
+    *,
+    temperature: float,
+    nodes: Ids = None,
+) -> PerNode:
+    """Row-tiled twin of `reference.negative_sum`."""
+    return _NegativeSum.apply(anchor, keys, weight, temperature, nodes)
+
+
+def contrast(
+    anchor: Nodes,
+    positive: Nodes,
+    keys: Candidates,
+    weight: PairWeight | None = None,
+    *,
+    temperature: float,
+    nodes: Ids = None,
+) -> Scalar:
+    """Row-tiled twin of `reference.contrast`; forward already holds every gradient."""
+    return _Contrast.apply(anchor, positive, keys, weight, temperature, nodes)

@@ -1,0 +1,40 @@
+"""How much each negative counts, kept as two thin tables and never as a matrix."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+# how many nodes a stacked table repeats, or the node of every anchor and of every key
+Ids = int | tuple[Int[Tensor, " n"], Int[Tensor, " m"]] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairWeight:
+    r"""$w_{ij} = \max(0, \text{offset} + \text{slope}\,\langle p_i, q_j\rangle)$.
+
+    The rows of both tables are unit vectors, one per node; a stacked table of anchors or keys reads
+    row `i % len(rows)`. With a `curve` the weight is that function of the cosine instead: its values
+    at equally spaced cosines from -1 to 1, joined by straight lines.
+    """
+
+    rows: Float[Tensor, "n r"]
+    cols: Float[Tensor, "m r"]
+    offset: float = 0.5
+    slope: float = -0.5
+    curve: Float[Tensor, " knots"] | None = None
+
+    def tile(self, start: int, stop: int) -> Float[Tensor, "b m"]:
+        """Weights of the nodes `start:stop` against all nodes of `cols`."""
+        cosine = self.rows[start:stop] @ self.cols.T
+        if self.curve is None:
+            return cosine.mul_(self.slope).add_(self.offset).clamp_(min=0)
+        position = (cosine.clamp_(-1, 1) + 1) * ((len(self.curve) - 1) / 2)
+        left = position.long().clamp_(max=len(self.curve) - 2)
+        return torch.lerp(self.curve[left], self.curve[left + 1], position - left)
+
+    def stacked(self, anchors: int, keys: int) -> Float[Tensor, "anchors keys"]:
+        """The whole matrix for stacked tables of anchors and keys; for definitions and tests."""
+        tile = self.tile(0, len(self.rows))
+        return tile.repeat(anchors // len(self.rows), keys // len(self.cols))

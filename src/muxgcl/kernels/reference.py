@@ -1,0 +1,65 @@
+r"""The definitions: dense, plain torch, right in float64. Every other backend answers to this file.
+
+$$S_i = \sum_{j \not\sim i} w_{ij}\, e^{(\langle a_i, b_j\rangle - 1)/\tau}, \qquad
+\ell_i = \log\!\big(e^{(\langle a_i, p_i\rangle - 1)/\tau} + S_i\big)
+         - (\langle a_i, p_i\rangle - 1)/\tau$$
+
+$j \not\sim i$: key j is not the anchor's own node. Tables of several views are stacked: row i of a
+table belongs to node `i % nodes` (by default as many nodes as anchors), or the node of every anchor
+and key is given. Subtracting 1, a cosine's maximum, keeps the exponential in range.
+"""
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from muxgcl.kernels.pair_weight import Ids, PairWeight
+from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
+
+
+def same_node(anchors: int, keys: int, nodes: Ids, device: torch.device) -> Bool[Tensor, "n m"]:
+    """Which keys are the anchor's own node, in any view."""
+    if isinstance(nodes, tuple):
+        return nodes[0][:, None] == nodes[1]
+    nodes = nodes or anchors
+    of_anchor = torch.arange(anchors, device=device) % nodes
+    of_key = torch.arange(keys, device=device) % nodes
+    return of_anchor[:, None] == of_key
+
+
+def negative_sum(
+    anchor: Nodes,
+    keys: Candidates,
+    weight: PairWeight | None = None,
+    *,
+    temperature: float,
+    nodes: Ids = None,
+) -> PerNode:
+    """Sum over the other nodes' keys of `weight * exp((cosine - 1) / temperature)`."""
+    push = ((anchor @ keys.T - 1) / temperature).exp()  # [n, m]
+    if weight is not None:
+        push = push * weight.stacked(len(anchor), len(keys))
+    own = same_node(len(anchor), len(keys), nodes, anchor.device)
+    return push.masked_fill(own, 0).sum(1)
+
+
+def contrast(
+    anchor: Nodes,
+    positive: Nodes,
+    keys: Candidates,
+    weight: PairWeight | None = None,
+    *,
+    temperature: float,
+    nodes: Ids = None,
+) -> Scalar:
+    """Mean over the anchors of the InfoNCE loss with weighted negatives."""
+    negatives = negative_sum(anchor, keys, weight, temperature=temperature, nodes=nodes)
+    return info_nce(anchor, positive, negatives, temperature=temperature).mean()
+
+
+def info_nce(
+    anchor: Nodes, positive: Nodes, negatives: PerNode, *, temperature: float
+) -> PerNode:
+    """The loss of each anchor, given the sum over its negatives."""
+    pull = ((anchor * positive).sum(1) - 1) / temperature
+    return (pull.exp() + negatives).log() - pull

@@ -1,0 +1,65 @@
+"""What every method is: a module with a loss over a graph and an embedding of a graph."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from muxgcl.augment import clean
+from muxgcl.graph import Graph
+from muxgcl.kernels import Backend
+from muxgcl.shapes import Nodes, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a method may know beyond its settings: how to compute, and where to keep things."""
+
+    backend: Backend = "auto"
+    seed: int = 0
+    cache: Path | None = None  # a folder for what is computed once, such as affinities
+    epochs: int = 1  # the planned length, for schedules
+
+
+class Method(nn.Module):
+    """One paper, one file. Training minimises the sum of the terms that `loss` returns."""
+
+    name: ClassVar[str]
+    paper: ClassVar[str]  # authors and year, then the address
+    cost: ClassVar[str]  # "linear" or "quadratic" in the number of nodes, or "none"
+    Config: ClassVar[type[Any]]
+    capturable: ClassVar[bool] = True  # the step has static shapes and no host-side decisions
+    inductive: ClassVar[bool] = True  # can embed a graph it was not trained on
+
+    def prepare(self, graph: Graph) -> None:
+        """Compute what depends on the training graph alone, once before training."""
+
+    @abstractmethod
+    def loss(self, graph: Graph) -> Mapping[str, Scalar]:
+        """Named terms of the objective on fresh views; their sum is minimised."""
+
+    def embed(self, graph: Graph) -> Nodes:
+        """The embedding of every node of the un-augmented graph."""
+        return self.encoder.embed(clean(graph))
+
+    def after_step(self, step: int) -> None:
+        """What a method does after each optimizer step, such as moving an average."""
+
+    def optimizer(self, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+        """Adam, unless a paper says otherwise."""
+        wanted = [p for p in self.parameters() if p.requires_grad]
+        on_gpu = bool(wanted) and wanted[0].is_cuda
+        return torch.optim.Adam(
+            wanted, lr=lr, weight_decay=weight_decay, fused=on_gpu or None, capturable=on_gpu
+        )
+
+    encoder: Any
+
+
+def total(terms: Mapping[str, Tensor]) -> Scalar:
+    """The objective: the sum of its terms."""
+    return torch.stack(list(terms.values())).sum()

@@ -1,0 +1,124 @@
+"""Sparse matrices with a fixed pattern, and their product with a dense table.
+
+Propagation is `adjacency @ table`, and wide sparse features are `features @ weights`: both are one
+product with rows of CSR, and its gradient is the same product with the transpose. Nothing of size
+(entries x width) is ever built.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Csr:
+    """Rows of a sparse matrix: entries `rowptr[i]:rowptr[i + 1]` belong to row i."""
+
+    rowptr: Int[Tensor, " rows+1"]
+    col: Int[Tensor, " e"]
+    value: Float[Tensor, " e"]
+    columns: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are, empty ones included."""
+        return len(self.rowptr) - 1
+
+    def multiply(self, dense: Float[Tensor, "columns d"]) -> Float[Tensor, "rows d"]:
+        """The product with a dense table, outside of autograd."""
+        if dense.is_cuda:
+            from muxgcl.kernels.spmm import spmm  # Triton loads only where it runs
+
+            return spmm(self.rowptr, self.col, self.value, dense)
+        with warnings.catch_warnings():  # torch calls its CSR layout a beta, once per process
+            warnings.filterwarnings("ignore", "Sparse CSR", UserWarning)
+            matrix = torch.sparse_csr_tensor(
+                self.rowptr, self.col, self.value.to(dense.dtype), (self.rows, self.columns)
+            )
+        return matrix @ dense.contiguous()
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same matrix on another device."""
+        return replace(
+            self,
+            rowptr=self.rowptr.to(device),
+            col=self.col.to(device),
+            value=self.value.to(device),
+        )
+
+
+class _Product(torch.autograd.Function):
+    """`matrix @ dense`; the matrix is constant, so only `dense` has a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, dense: Tensor, matrix: Csr, transpose: Csr) -> Tensor:
+        ctx.transpose = transpose
+        return matrix.multiply(dense)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, None, None]:
+        if not ctx.needs_input_grad[0]:
+            return None, None, None
+        return ctx.transpose.multiply(grads[0]), None, None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseMatrix:
+    """A constant sparse matrix that a differentiable table can be multiplied with."""
+
+    matrix: Csr
+    transpose: Csr
+
+    def __matmul__(self, dense: Float[Tensor, "columns d"]) -> Float[Tensor, "rows d"]:
+        return _Product.apply(dense, self.matrix, self.transpose)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.matrix.rows, self.matrix.columns
+
+    @property
+    def device(self) -> torch.device:
+        """Where the entries are."""
+        return self.matrix.value.device
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same matrix on another device."""
+        return replace(self, matrix=self.matrix.to(device), transpose=self.transpose.to(device))
+
+    @classmethod
+    def from_entries(
+        cls,
+        row: Int[Tensor, " e"],
+        col: Int[Tensor, " e"],
+        value: Float[Tensor, " e"],
+        shape: tuple[int, int],
+    ) -> Self:
+        """From a list of entries in any order."""
+        return cls(
+            matrix=compress(row, col, value, rows=shape[0], columns=shape[1]),
+            transpose=compress(col, row, value, rows=shape[1], columns=shape[0]),
+        )
+
+
+def compress(
+    row: Int[Tensor, " e"],
+    col: Int[Tensor, " e"],
+    value: Float[Tensor, " e"],
+    *,
+    rows: int,
+    columns: int,
+) -> Csr:
+    """Entries in any order, sorted by row and column into CSR."""
+    order = (row * columns + col).argsort()
+    return Csr(row_pointer(row, rows), col[order], value[order], columns)
+
+
+def row_pointer(row: Int[Tensor, " e"], rows: int) -> Int[Tensor, " rows+1"]:
+    """Where each row's entries begin once they are sorted by row."""
+    counts = torch.bincount(row, minlength=rows)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
