@@ -34,6 +34,7 @@ class Method(nn.Module):
     Config: ClassVar[type[Any]]
     capturable: ClassVar[bool] = True  # the step has static shapes and no host-side decisions
     inductive: ClassVar[bool] = True  # can embed a graph it was not trained on
+    trainable: ClassVar[bool] = True  # has something to train; if not, its loss has no terms
 
     def prepare(self, graph: Graph) -> None:
         """Compute what depends on the training graph alone, once before training."""
