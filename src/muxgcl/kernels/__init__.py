@@ -4,23 +4,31 @@
 same without ever holding an n x m matrix.
 """
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
-from types import ModuleType
-from typing import Literal, get_args
+
+from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
-Backend = Literal["auto", "reference", "chunked", "fused"]
-BACKENDS: tuple[Backend, ...] = get_args(Backend)
+# a backend's name, or "fused/tf32": with the precision of its products
+Backend = str
+BACKENDS = ("auto", "reference", "chunked", "fused")
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 
 
 def resolve(backend: Backend, *, cuda: bool, weight: PairWeight | None = None) -> Backend:
     """The backend that `auto` stands for: the fused kernel where it runs."""
-    if backend not in BACKENDS:
-        raise UserError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
-    if backend != "auto":
+    name, _, precision = backend.partition("/")
+    if name not in BACKENDS or (precision and (name != "fused" or precision not in PRECISIONS)):
+        raise UserError(
+            f"backend must be one of {', '.join(BACKENDS)}, or fused/ and one of "
+            f"{', '.join(PRECISIONS)}, got {backend!r}"
+        )
+    if name != "auto":
         return backend
     return "fused" if cuda and (weight is None or weight.curve is None) else "chunked"
 
@@ -35,8 +43,8 @@ def negative_sum(
     backend: Backend = "auto",
 ) -> PerNode:
     """Sum over the other nodes' keys of `weight * exp((cosine - 1) / temperature)`."""
-    module = _module(resolve(backend, cuda=anchor.is_cuda, weight=weight))
-    return module.negative_sum(anchor, keys, weight, temperature=temperature, nodes=nodes)
+    function = _function("negative_sum", resolve(backend, cuda=anchor.is_cuda, weight=weight))
+    return function(anchor, keys, weight, temperature=temperature, nodes=nodes)
 
 
 def contrast(
@@ -50,12 +58,14 @@ def contrast(
     backend: Backend = "auto",
 ) -> Scalar:
     """Mean over the anchors of the InfoNCE loss with weighted negatives."""
-    module = _module(resolve(backend, cuda=anchor.is_cuda, weight=weight))
-    return module.contrast(anchor, positive, keys, weight, temperature=temperature, nodes=nodes)
+    function = _function("contrast", resolve(backend, cuda=anchor.is_cuda, weight=weight))
+    return function(anchor, positive, keys, weight, temperature=temperature, nodes=nodes)
 
 
-def _module(backend: Backend) -> ModuleType:
-    return import_module(f"muxgcl.kernels.{backend}")  # Triton loads only when asked for
+def _function(name: str, backend: Backend) -> Callable[..., Tensor]:
+    module, _, precision = backend.partition("/")
+    function = getattr(import_module(f"muxgcl.kernels.{module}"), name)  # Triton only when asked
+    return partial(function, precision=precision) if precision else function
 
 
-__all__ = ["BACKENDS", "Backend", "Ids", "PairWeight", "contrast", "negative_sum", "resolve"]
+__all__ = ["BACKENDS", "PRECISIONS", "Backend", "Ids", "PairWeight", "contrast", "negative_sum", "resolve"]

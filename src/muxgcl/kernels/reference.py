@@ -57,9 +57,7 @@ def contrast(
     return info_nce(anchor, positive, negatives, temperature=temperature).mean()
 
 
-def info_nce(
-    anchor: Nodes, positive: Nodes, negatives: PerNode, *, temperature: float
-) -> PerNode:
+def info_nce(anchor: Nodes, positive: Nodes, negatives: PerNode, *, temperature: float) -> PerNode:
     """The loss of each anchor, given the sum over its negatives."""
     pull = ((anchor * positive).sum(1) - 1) / temperature
     return (pull.exp() + negatives).log() - pull

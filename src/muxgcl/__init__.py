@@ -1,0 +1,1 @@
+"""Node embeddings by multiplex graph contrastive learning with soft negatives."""

@@ -1,0 +1,180 @@
+"""The loop: knows no method. On a GPU the whole step is captured once and replayed.
+
+Nothing waits for the device inside an epoch: losses are read back in blocks.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from muxgcl.config import TrainConfig
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.methods import Method, total
+
+Capture = Literal["auto", "on", "off"]
+GPU_BLOCK = 25  # epochs between two looks at the device
+WARM_UP = 3  # steps before a capture, as CUDA's libraries want
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What one epoch left behind."""
+
+    number: int  # from 1
+    terms: dict[str, float]
+    seconds: float
+
+    @property
+    def loss(self) -> float:
+        """The objective: the sum of its terms."""
+        return sum(self.terms.values())
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """One seed for everything inside; the caller's randomness is left alone."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+class Trainer:
+    """A method, its optimizer and how far they are."""
+
+    def __init__(
+        self, method: Method, graph: Graph, cfg: TrainConfig, *, capture: Capture = "auto"
+    ) -> None:
+        self.method, self.graph, self.cfg = method, graph, cfg
+        self.epoch = 0
+        self.optimizer = method.optimizer(cfg.lr, cfg.weight_decay)
+        on_gpu = graph.device.type == "cuda"
+        if capture == "on" and not (on_gpu and method.capturable):
+            reason = f"{method.name} cannot be captured" if on_gpu else "there is no GPU in use"
+            raise UserError(f"capture is on, but {reason}")
+        self.captures = capture != "off" and on_gpu and method.capturable
+        self._replay: torch.cuda.CUDAGraph | None = None
+        self._names: list[str] = []
+        self._terms = torch.empty(0)
+
+    def blocks(self, singly_from: int | None = None) -> Iterator[list[Epoch]]:
+        """Train to the end; each block of epochs is handed out once its losses are known.
+
+        Past epoch `singly_from` every epoch is a block: someone wants to look at each.
+        """
+        size = GPU_BLOCK if self.graph.device.type == "cuda" else 1
+        while self.epoch < self.cfg.epochs:
+            left = (singly_from if singly_from is not None else self.cfg.epochs) - self.epoch
+            count = min(size, left) if left > 0 else 1
+            begin = time.perf_counter()
+            history = [self._advance() for _ in range(count)]
+            values = torch.stack(history).tolist()  # the one wait for the device
+            seconds = (time.perf_counter() - begin) / count
+            first = self.epoch - count + 1
+            block = [
+                Epoch(first + i, dict(zip(self._names, row, strict=True)), seconds)
+                for i, row in enumerate(values)
+            ]
+            if bad := [epoch for epoch in block if not abs(epoch.loss) < float("inf")]:
+                raise NonFiniteLoss(bad[0])
+            yield block
+
+    def _advance(self) -> Tensor:
+        if self.captures and self._replay is None:
+            self._capture()
+        if self._replay is not None:
+            self._replay.replay()
+        else:
+            self._step()
+        self.epoch += 1
+        return self._terms.clone()
+
+    def _step(self) -> None:
+        terms = self.method.loss(self.graph)
+        self.optimizer.zero_grad(set_to_none=True)
+        total(terms).backward()
+        self.optimizer.step()
+        self.method.after_step(self.epoch)
+        self._names = list(terms)
+        self._terms = torch.stack([term.detach() for term in terms.values()])
+
+    def _capture(self) -> None:
+        """Record one step; the warm-up's traces on weights, moments and randomness are undone."""
+        before = {name: tensor.clone() for name, tensor in self.state().items()}
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UP):
+                self._step()
+        torch.cuda.current_stream().wait_stream(stream)
+        self.load(before)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._step()
+        self._replay = graph
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that the rest of the run depends on, as tensors."""
+        tensors = {f"method/{name}": t for name, t in self.method.state_dict().items()}
+        for i, slots in enumerate(self._slots()):
+            tensors |= {f"optimizer/{i}/{name}": t for name, t in slots.items()}
+        tensors["random/cpu"] = torch.get_rng_state()
+        if self.graph.device.type == "cuda":
+            tensors["random/cuda"] = torch.cuda.get_rng_state(self.graph.device)
+        return tensors
+
+    def load(self, tensors: Mapping[str, Tensor], epoch: int | None = None) -> None:
+        """Go back to a state, in place: what was captured stays valid."""
+        mine = {k.removeprefix("method/"): t for k, t in tensors.items() if k.startswith("method/")}
+        try:
+            self.method.load_state_dict(mine)
+        except RuntimeError as error:
+            raise UserError(
+                f"the checkpoint does not fit this {self.method.name}: {str(error).splitlines()[0]}"
+            ) from None
+        saved = {k: t for k, t in tensors.items() if k.startswith("optimizer/")}
+        if saved and not any(self._slots()):
+            self._make_slots()
+        for i, slots in enumerate(self._slots()):
+            for name, tensor in slots.items():
+                before = saved.get(f"optimizer/{i}/{name}")
+                tensor.zero_() if before is None else tensor.copy_(before)
+        torch.set_rng_state(tensors["random/cpu"])
+        if "random/cuda" in tensors and self.graph.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), self.graph.device)
+        if epoch is not None:
+            self.epoch = epoch
+
+    def _slots(self) -> list[dict[str, Tensor]]:
+        """The optimizer's tensors, one dictionary a parameter."""
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        return [
+            {k: v for k, v in self.optimizer.state[p].items() if isinstance(v, Tensor)}
+            for p in parameters
+        ]
+
+    def _make_slots(self) -> None:
+        """One step with zero gradients, undone by the caller: the optimizer's tensors then exist."""
+        kept = [p.detach().clone() for p in self.method.parameters()]
+        for parameter in self.method.parameters():
+            parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
+        self.optimizer.step()
+        with torch.no_grad():
+            for parameter, before in zip(self.method.parameters(), kept, strict=True):
+                parameter.copy_(before)
+
+
+class NonFiniteLoss(UserError):
+    """The loss left the numbers; training stops and the last good checkpoint stays."""
+
+    def __init__(self, epoch: Epoch) -> None:
+        super().__init__(
+            f"the loss is not a finite number at epoch {epoch.number} "
+            f"({', '.join(f'{k} {v:g}' for k, v in epoch.terms.items())}); "
+            "a smaller lr or a larger temperature usually helps"
+        )

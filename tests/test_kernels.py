@@ -1,0 +1,181 @@
+"""Every backend against the definition, and the definition against loops."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck
+from torch.nn.functional import normalize
+from torch.testing import assert_close
+
+from muxgcl.errors import UserError
+from muxgcl.kernels import PairWeight, chunked, reference, resolve
+
+
+def unit(n: int, d: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return normalize(torch.randn(n, d, dtype=dtype), dim=1)
+
+
+def pair_weight(n: int, m: int, r: int, dtype: torch.dtype = torch.float32) -> PairWeight:
+    return PairWeight(unit(n, r, dtype), unit(m, r, dtype))
+
+
+def loop_negative_sum(
+    anchor: Tensor, keys: Tensor, weight: PairWeight | None, t: float, nodes: int
+) -> Tensor:
+    """The sum as one reads it aloud."""
+    sums = []
+    for i, a in enumerate(anchor):
+        total = torch.zeros((), dtype=anchor.dtype)
+        for j, b in enumerate(keys):
+            if i % nodes == j % nodes:
+                continue
+            w = 1.0
+            if weight is not None:
+                p, q = weight.rows[i % len(weight.rows)], weight.cols[j % len(weight.cols)]
+                w = max(0.0, float(weight.offset + weight.slope * (p @ q)))
+            total = total + w * torch.exp((a @ b - 1) / t)
+        sums.append(total)
+    return torch.stack(sums)
+
+
+def gradients(function, inputs: list[Tensor], upstream: Tensor) -> tuple[Tensor, list[Tensor]]:
+    leaves = [x.clone().requires_grad_() for x in inputs]
+    out = function(*leaves)
+    return out, torch.autograd.grad(out, leaves, upstream)
+
+
+@pytest.mark.parametrize("views", [(1, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_definition_is_the_sum_in_loops(views: tuple[int, int], weighted: bool) -> None:
+    n = 7
+    anchor, keys = (unit(v * n, 5, torch.float64) for v in views)
+    weight = pair_weight(n, n, 3, torch.float64) if weighted else None
+    got = reference.negative_sum(anchor, keys, weight, temperature=0.4, nodes=n)
+    assert_close(got, loop_negative_sum(anchor, keys, weight, 0.4, n))
+
+
+SHAPES = [(1, 1, 4), (2, 2, 3), (17, 5, 8), (33, 70, 16), (16, 32, 8), (65, 65, 7)]
+
+
+@pytest.mark.parametrize(("n", "m", "d"), SHAPES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("tile", [64, 4 << 20])
+def test_tiles_agree_with_the_definition(
+    n: int, m: int, d: int, weighted: bool, tile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunked, "TILE_BYTES", tile)  # 64 bytes: one row a tile
+    inputs = [unit(n, d, torch.float64), unit(m, d, torch.float64)]
+    weight = pair_weight(n, m, 5, torch.float64) if weighted else None
+    upstream = torch.logspace(-6, 0, n, dtype=torch.float64)  # a backward that drops it fails
+    want, got = (
+        gradients(
+            lambda *x, f=f: f.negative_sum(*x, weight, temperature=0.3), inputs, upstream
+        )
+        for f in (reference, chunked)
+    )
+    assert_close(got, want)
+
+
+@pytest.mark.parametrize("n", [1, 2, 13, 40])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("tile", [64, 4096, 4 << 20])
+def test_tiled_contrast_of_two_views_agrees_with_the_definition(
+    n: int, weighted: bool, tile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunked, "TILE_BYTES", tile)
+    inputs = [unit(2 * n, 6, torch.float64) for _ in range(3)]
+    weight = pair_weight(n, n, 4, torch.float64) if weighted else None
+    upstream = torch.tensor(0.7, dtype=torch.float64)
+    want, got = (
+        gradients(
+            lambda *x, f=f: f.contrast(*x, weight, temperature=0.2, nodes=n), inputs, upstream
+        )
+        for f in (reference, chunked)
+    )
+    assert_close(got, want)
+
+
+@pytest.mark.parametrize("function", [reference.negative_sum, chunked.negative_sum])
+def test_gradients_are_those_of_finite_differences(function) -> None:
+    inputs = [unit(5, 3, torch.float64).requires_grad_() for _ in range(2)]
+    weight = pair_weight(5, 5, 3, torch.float64)
+    assert gradcheck(lambda *x: function(*x, weight, temperature=0.5), inputs)
+
+
+def test_gradient_of_the_tiled_contrast_is_that_of_finite_differences() -> None:
+    inputs = [unit(6, 3, torch.float64).requires_grad_() for _ in range(3)]
+    weight = pair_weight(3, 3, 3, torch.float64)
+    assert gradcheck(lambda *x: chunked.contrast(*x, weight, temperature=0.5, nodes=3), inputs)
+
+
+@pytest.mark.parametrize("backend", [reference, chunked])
+def test_keys_with_a_node_index_leave_out_the_anchors_own_node(backend) -> None:
+    anchor, keys = unit(4, 5, torch.float64), unit(6, 5, torch.float64)
+    ids = torch.tensor([7, 2, 9, 2]), torch.tensor([2, 9, 9, 1, 7, 3])
+    got = backend.negative_sum(anchor, keys, temperature=0.4, nodes=ids)
+    push = ((anchor @ keys.T - 1) / 0.4).exp()
+    want = [
+        sum(push[i, j] for j in range(6) if ids[0][i] != ids[1][j]) for i in range(4)
+    ]
+    assert_close(got, torch.stack(want))
+
+
+@pytest.mark.parametrize("backend", [reference, chunked])
+def test_equal_rows_sum_to_the_number_of_other_nodes(backend) -> None:
+    z = torch.ones(6, 4) / 2
+    assert_close(backend.negative_sum(z, z, temperature=0.3), torch.full((6,), 5.0))
+
+
+@pytest.mark.parametrize("backend", [reference, chunked])
+def test_a_weight_of_zero_is_absence(backend) -> None:
+    """Tables under which node 3 weighs 0 as a key: the sum is that without node 3."""
+    z = unit(6, 4, torch.float64)
+    rows = torch.tensor([[1.0, 0.0]], dtype=torch.float64).repeat(6, 1)
+    cols = torch.tensor([[-1.0, 0.0]], dtype=torch.float64).repeat(6, 1)
+    cols[3] = -cols[3]
+    got = backend.negative_sum(z, z, PairWeight(rows, cols), temperature=0.3)
+    others = torch.arange(6) != 3
+    push = ((z @ z.T - 1) / 0.3).exp().fill_diagonal_(0)
+    assert_close(got, push[:, others].sum(1))
+
+
+@pytest.mark.parametrize("backend", [reference, chunked])
+def test_without_negatives_there_is_no_loss_and_no_gradient(backend) -> None:
+    z = unit(1, 4).requires_grad_()
+    loss = backend.contrast(z, z, z, temperature=0.5)
+    assert loss == 0
+    (gradient,) = torch.autograd.grad(loss, z)
+    assert_close(gradient, torch.zeros(1, 4))
+
+
+def test_the_positive_is_counted_once() -> None:
+    """Orthogonal nodes seen the same in both views: 1 positive, 2 (n - 1) negatives in closed form."""
+    n, t = 5, 0.5
+    z = torch.eye(n, dtype=torch.float64)
+    both = torch.cat([z, z])
+    got = chunked.contrast(both, both, both, temperature=t, nodes=n)
+    want = math.log(1 + 2 * (n - 1) * math.exp(-1 / t))
+    assert_close(got, torch.tensor(want, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("backend", [reference, chunked])
+def test_a_curve_that_is_a_line_is_the_linear_weight(backend) -> None:
+    z, rows, cols = unit(9, 4), unit(9, 3), unit(9, 3)
+    line = PairWeight(rows, cols, offset=0.5, slope=-0.5)
+    curve = PairWeight(rows, cols, curve=torch.linspace(1, 0, 33))
+    want, got = (backend.negative_sum(z, z, w, temperature=0.5) for w in (line, curve))
+    assert_close(got, want)
+
+
+def test_small_temperatures_stay_in_range() -> None:
+    z = unit(20, 4)
+    assert torch.isfinite(chunked.contrast(z, z, z, temperature=0.01))
+
+
+def test_an_unknown_backend_is_named() -> None:
+    with pytest.raises(UserError, match="got 'fast'"):
+        resolve("fast", cuda=False)
+    with pytest.raises(UserError, match="got 'chunked/fp16'"):
+        resolve("chunked/fp16", cuda=False)
