@@ -1,9 +1,11 @@
 """The small head between the encoder and the contrast; thrown away after training."""
 
 from torch import nn
-from torch.nn.functional import elu, normalize
+from torch.nn.functional import elu
 
 from muxgcl.shapes import Nodes
+
+ZERO = 1e-12  # a row shorter than that has no direction
 
 
 class Projector(nn.Module):
@@ -16,4 +18,10 @@ class Projector(nn.Module):
 
     def forward(self, nodes: Nodes) -> Nodes:
         """Unit rows, ready for a contrast by cosine."""
-        return normalize(self.second(elu(self.first(nodes))), dim=1)
+        return unit_rows(self.second(elu(self.first(nodes))))
+
+
+def unit_rows(nodes: Nodes) -> Nodes:
+    """Rows scaled to length 1. A zero row stays zero, and gets no gradient rather than a huge one."""
+    length = nodes.norm(dim=1, keepdim=True)
+    return nodes / length.clamp(min=ZERO) * (length > ZERO)
