@@ -1,0 +1,37 @@
+"""How good an embedding is: linear probe, clustering, link prediction, controls, statistics."""
+
+from muxgcl.evaluate.clustering import ClusteringResult, assign, cluster
+from muxgcl.evaluate.controls import propagated_features, raw_features
+from muxgcl.evaluate.link import HiddenEdges, LinkScores, hide_edges, link_prediction
+from muxgcl.evaluate.probe import STRENGTHS, ProbeResult, SplitScore, probe
+from muxgcl.evaluate.protocols import PaperProtocol, PaperResult, holdout, public
+from muxgcl.evaluate.splits import Split, holdout_splits, public_splits, random_split
+from muxgcl.evaluate.statistics import Difference, Summary, paired_difference, summarise
+
+__all__ = [
+    "STRENGTHS",
+    "ClusteringResult",
+    "Difference",
+    "HiddenEdges",
+    "LinkScores",
+    "PaperProtocol",
+    "PaperResult",
+    "ProbeResult",
+    "Split",
+    "SplitScore",
+    "Summary",
+    "assign",
+    "cluster",
+    "hide_edges",
+    "holdout",
+    "holdout_splits",
+    "link_prediction",
+    "paired_difference",
+    "probe",
+    "propagated_features",
+    "public",
+    "public_splits",
+    "random_split",
+    "raw_features",
+    "summarise",
+]

@@ -1,0 +1,37 @@
+"""The arrays that evaluation speaks: embeddings [n, d], labels [n] (-1: none), numpy throughout."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy import sparse
+from sklearn.preprocessing import normalize
+
+from muxgcl.errors import UserError
+
+Rows = Float[np.ndarray, "n d"]
+Table = Any  # Rows, or the same as a scipy sparse matrix
+Labels = Int[np.ndarray, " n"]
+Index = Int[np.ndarray, " _"]  # any number of nodes
+Pairs = Int[np.ndarray, "m 2"]
+Edges = Int[np.ndarray, "2 e"]
+Values = Float[np.ndarray, " n"]
+
+
+def unit_rows(z: Table) -> Table:
+    """Rows scaled to length one in float64; a zero row stays zero, a sparse table sparse."""
+    z = sparse.csr_array(z, dtype=np.float64) if sparse.issparse(z) else np.asarray(z, np.float64)
+    if z.ndim != 2:
+        raise UserError(f"embeddings must be a table [nodes, width], got shape {z.shape}")
+    broken = int((~np.isfinite(z.data if sparse.issparse(z) else z)).sum())
+    if broken:
+        raise UserError(f"embeddings must be finite, got {broken} entries that are NaN or infinite")
+    return normalize(z, norm="l2")
+
+
+def checked_labels(y: Labels, n: int) -> Labels:
+    """The labels as int64, one for each of `n` nodes."""
+    y = np.asarray(y)
+    if y.ndim != 1 or len(y) != n or not np.issubdtype(y.dtype, np.integer):
+        raise UserError(f"expected {n} integer labels, got {y.dtype} of shape {y.shape}")
+    return y.astype(np.int64)

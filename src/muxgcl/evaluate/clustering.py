@@ -1,0 +1,66 @@
+"""k-means on an embedding, compared with the classes: NMI and ARI."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from muxgcl.errors import UserError
+from muxgcl.evaluate.arrays import Labels, Table, checked_labels, unit_rows
+from muxgcl.evaluate.statistics import Summary, summarise
+
+STARTS = 10  # k-means++ starts a repeat; the tightest is kept, as in scikit-learn before 1.4
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringResult:
+    """One entry for each repeat; both measures are 1 where clusters and classes agree."""
+
+    nmi_scores: tuple[float, ...]
+    ari_scores: tuple[float, ...]
+
+    @property
+    def nmi(self) -> Summary:
+        """Normalised mutual information, over the repeats."""
+        return summarise(self.nmi_scores)
+
+    @property
+    def ari(self) -> Summary:
+        """Adjusted Rand index, over the repeats."""
+        return summarise(self.ari_scores)
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """For JSON: the summaries."""
+        return {"nmi": self.nmi.to_dict(), "ari": self.ari.to_dict()}
+
+
+def assign(z: Table, clusters: int, *, seed: int = 0) -> Labels:
+    """k-means on rows of length one: the tightest of `STARTS` k-means++ starts."""
+    z = unit_rows(z)
+    if not 1 <= clusters <= z.shape[0]:
+        raise UserError(f"expected between 1 and {z.shape[0]} clusters, got {clusters}")
+    model = KMeans(clusters, n_init=STARTS, random_state=seed)
+    return model.fit_predict(z.astype(np.float32)).astype(np.int64)  # float32: twice as fast
+
+
+def cluster(z: Table, y: Labels, *, repeats: int = 5, seed: int = 0) -> ClusteringResult:
+    """Cluster all nodes into as many groups as there are classes, and compare the labelled ones.
+
+    Args:
+        z: embeddings [n, d].
+        y: one label a node, -1 for none.
+        repeats: independent runs of k-means; the spread says how much hangs on its start.
+        seed: of the first run; the others count on from it.
+    """
+    y = checked_labels(y, z.shape[0])
+    labelled = y >= 0
+    if not labelled.any():
+        raise UserError("expected labels to compare the clusters with, got none")
+    found = [
+        assign(z, len(np.unique(y[labelled])), seed=seed + i)[labelled] for i in range(repeats)
+    ]
+    return ClusteringResult(
+        tuple(float(normalized_mutual_info_score(y[labelled], groups)) for groups in found),
+        tuple(float(adjusted_rand_score(y[labelled], groups)) for groups in found),
+    )

@@ -1,0 +1,123 @@
+"""The linear probe: how much of the labels a logistic regression can read off an embedding.
+
+L2-regularised logistic regression, one class against the rest, on rows of length one. The strength
+is chosen on the validation nodes; test labels are read once, for the score of that one choice.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from jaxtyping import Int
+from joblib import Parallel, delayed
+from sklearn.metrics import confusion_matrix, f1_score
+from threadpoolctl import threadpool_limits
+
+from muxgcl.errors import UserError
+from muxgcl.evaluate.arrays import Labels, Table, checked_labels, unit_rows
+from muxgcl.evaluate.logistic import Linear, fit_path
+from muxgcl.evaluate.splits import Split
+from muxgcl.evaluate.statistics import Summary, summarise
+
+# The grid of the GRACE family. Accuracy is flat within a factor of two, and the path makes each
+# further value cheap, so nothing is gained by a coarser one.
+STRENGTHS: tuple[float, ...] = tuple(2.0**power for power in range(-10, 10))
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitScore:
+    """What one split gave, in percent; `strength` is the chosen C."""
+
+    accuracy: float
+    macro_f1: float
+    strength: float
+    confusion: Int[np.ndarray, "k k"]  # true class by predicted class, counts of test nodes
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """All splits, in the order they came."""
+
+    classes: Labels  # names the rows and columns of the confusion matrix
+    splits: tuple[SplitScore, ...]
+
+    @property
+    def accuracies(self) -> list[float]:
+        """Accuracy (micro-averaged F1) on each split's test nodes, in percent."""
+        return [split.accuracy for split in self.splits]
+
+    @property
+    def accuracy(self) -> Summary:
+        """Accuracy over the splits, in percent."""
+        return summarise(self.accuracies)
+
+    @property
+    def macro_f1(self) -> Summary:
+        """Unweighted mean over classes of F1, over the splits, in percent."""
+        return summarise([split.macro_f1 for split in self.splits])
+
+    @property
+    def confusion(self) -> Int[np.ndarray, "k k"]:
+        """True class by predicted class: test nodes, summed over the splits."""
+        return np.sum([split.confusion for split in self.splits], axis=0)
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """For JSON: the summaries."""
+        return {"accuracy": self.accuracy.to_dict(), "macro_f1": self.macro_f1.to_dict()}
+
+    def to_record(self) -> dict[str, Any]:
+        """For JSON: every split by itself."""
+        return {
+            "accuracy": self.accuracies,
+            "macro_f1": [split.macro_f1 for split in self.splits],
+            "strength": [split.strength for split in self.splits],
+        }
+
+
+def probe(
+    z: Table, y: Labels, splits: Sequence[Split], *, strengths: Sequence[float] = STRENGTHS
+) -> ProbeResult:
+    """Score an embedding on each split: fit on train, choose C on val, look at test once.
+
+    Args:
+        z: embeddings or features [n, d], dense or scipy sparse.
+        y: one label a node, -1 for none.
+        splits: from `holdout_splits` or `public_splits`.
+        strengths: the values of C to choose from, ascending; the smallest wins a tie.
+    """
+    z = unit_rows(z)
+    y = checked_labels(y, z.shape[0])
+    classes = np.unique(y[y >= 0])
+    if any(not len(part) for split in splits for part in (split.train, split.val, split.test)):
+        raise UserError(
+            "expected labelled nodes in train, val and test of each split, one is empty"
+        )
+
+    def score(split: Split) -> SplitScore:
+        model, strength = _choose(z, y, split, strengths)
+        truth, answer = y[split.test], model.predict(z[split.test])
+        return SplitScore(
+            accuracy=100 * float((truth == answer).mean()),
+            macro_f1=100 * float(f1_score(truth, answer, average="macro", zero_division=0)),
+            strength=strength,
+            confusion=confusion_matrix(truth, answer, labels=classes),
+        )
+
+    return ProbeResult(classes, tuple(on_all_cores(score, splits)))
+
+
+def _choose(z: Table, y: Labels, split: Split, strengths: Sequence[float]) -> tuple[Linear, float]:
+    """The model, trained on train alone, that is right most often on val."""
+    path = fit_path(z[split.train], y[split.train], strengths)
+    right = [int((model.predict(z[split.val]) == y[split.val]).sum()) for model in path]
+    best = int(np.argmax(right))
+    return path[best], strengths[best]
+
+
+def on_all_cores(work: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
+    """Map in threads, one core each: one solve is too small to share between cores."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        return list(Parallel(n_jobs=-1, prefer="threads")(delayed(work)(item) for item in items))

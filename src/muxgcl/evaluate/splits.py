@@ -1,0 +1,91 @@
+"""Which nodes a probe learns from, is tuned on, and is judged by.
+
+A split depends on the seed, on which nodes carry a label and, so that no class is missing from the
+training nodes, on the labels; never on an embedding. Every method sees the same ones, so every
+difference between two methods is paired.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Bool
+
+from muxgcl.errors import UserError
+from muxgcl.evaluate.arrays import Index, Labels
+
+Mask = Bool[np.ndarray, " n"] | Bool[np.ndarray, "n _"]
+_REDRAWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Three disjoint sets of labelled nodes."""
+
+    train: Index
+    val: Index
+    test: Index
+
+
+def random_split(
+    labels: Labels | int, seed: int | Sequence[int], *, train: float = 0.1, val: float = 0.1
+) -> Split:
+    """Draw a split of the labelled nodes; what train and val leave over is test.
+
+    A draw that leaves a class out of train is drawn again, up to a thousand times. Where no such
+    draw turns up (fewer training nodes than classes, say), the first one is kept.
+
+    Args:
+        labels: one label a node, -1 for none; or the number of nodes, all of them labelled.
+        seed: one number or several; the same seed gives the same split.
+        train: share of the labelled nodes to learn from (at least one node).
+        val: share to choose settings on (at least one node).
+    """
+    y = np.zeros(labels, np.int64) if np.ndim(labels) == 0 else np.asarray(labels)
+    nodes = np.flatnonzero(y >= 0)
+    sizes = [max(1, round(share * len(nodes))) for share in (train, val)]
+    if min(train, val) < 0 or sum(sizes) >= len(nodes):
+        raise UserError(
+            f"expected labelled nodes for train ({train:g}), val ({val:g}) and test, "
+            f"got {len(nodes)} labelled nodes"
+        )
+    classes = len(np.unique(y[nodes]))
+    rng = np.random.default_rng(seed)
+    first = rng.permutation(nodes)
+    order, redraws = first, _REDRAWS if sizes[0] >= classes else 0
+    while len(np.unique(y[order[: sizes[0]]])) < classes:
+        if not redraws:
+            order = first
+            break
+        order, redraws = rng.permutation(nodes), redraws - 1
+    return Split(*np.split(order, np.cumsum(sizes)))
+
+
+def holdout_splits(labels: Labels | int, count: int = 20, seed: int = 0) -> list[Split]:
+    """The first `count` random 10/10/80 splits of a seed; a larger count begins with the same."""
+    if count < 1:
+        raise UserError(f"expected at least one split, got {count}")
+    return [random_split(labels, (seed, number)) for number in range(count)]
+
+
+def public_splits(
+    labels: Labels, train_mask: Mask | None, val_mask: Mask | None, test_mask: Mask | None
+) -> list[Split]:
+    """The splits that a dataset brings along, without its unlabelled nodes.
+
+    Most bring one mask a part; with a column a split (WikiCS) there is one `Split` for each, and a
+    mask of one column serves them all.
+    """
+    if train_mask is None or val_mask is None or test_mask is None:
+        raise UserError(
+            "expected train, val and test masks for a public split; this graph has none"
+        )
+    labelled = np.asarray(labels)[:, None] >= 0
+    masks = [np.asarray(m).reshape(len(labelled), -1) for m in (train_mask, val_mask, test_mask)]
+    if any((one & two).any() for one, two in combinations(masks, 2)):
+        raise UserError("train, val and test masks must not share nodes, but these do")
+    columns = np.broadcast_arrays(*(mask & labelled for mask in masks))  # each [n, splits]
+    return [
+        Split(*map(np.flatnonzero, parts)) for parts in zip(*(c.T for c in columns), strict=True)
+    ]
