@@ -1,9 +1,35 @@
 """The registry: one file per method, one word here."""
 
 from muxgcl.methods.base import Context, Method, total
+from muxgcl.methods.bgrl import Bgrl
+from muxgcl.methods.dgi import Dgi
+from muxgcl.methods.dmon import Dmon
+from muxgcl.methods.gbt import Gbt
+from muxgcl.methods.gca import Gca
 from muxgcl.methods.grace import Grace
 from muxgcl.methods.mux_gcl import MuxGcl
+from muxgcl.methods.mvgrl import Mvgrl
+from muxgcl.methods.random_gcn import RandomGcn
+from muxgcl.methods.raw import Raw
+from muxgcl.methods.sgc import Sgc
+from muxgcl.methods.sugrl import Sugrl
 
-METHODS: dict[str, type[Method]] = {method.name: method for method in (MuxGcl, Grace)}
+METHODS: dict[str, type[Method]] = {
+    method.name: method
+    for method in (
+        MuxGcl,
+        Raw,
+        RandomGcn,
+        Sgc,
+        Dgi,
+        Grace,
+        Mvgrl,
+        Gca,
+        Sugrl,
+        Bgrl,
+        Gbt,
+        Dmon,
+    )
+}
 
 __all__ = ["METHODS", "Context", "Method", "total"]
