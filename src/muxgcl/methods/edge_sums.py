@@ -1,0 +1,58 @@
+"""Differentiable sums over the edges of a graph, without a table of (edges x width).
+
+An edge's value is the product of its two ends' rows; the gradient of that is a product with a
+sparse matrix whose entries are the values' gradients.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from muxgcl.graph import Adjacency
+from muxgcl.shapes import Nodes, PerEdge, PerNode
+from muxgcl.sparse import Csr
+
+BLOCK_BYTES = 32 << 20  # of gathered rows held at once
+
+
+def edge_dot(left: Nodes, right: Nodes, adjacency: Adjacency) -> PerEdge:
+    """The product of both ends' rows on every edge."""
+    return _EdgeDot.apply(left, right, adjacency)
+
+
+def row_sum(values: PerEdge, adjacency: Adjacency) -> PerNode:
+    """The sum over every node's edges."""
+    return _RowSum.apply(values, adjacency)
+
+
+class _EdgeDot(torch.autograd.Function):
+    """Row i of `left` times row j of `right` for every entry (i, j) of A + I."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor, adjacency: Adjacency) -> Tensor:
+        ctx.save_for_backward(left, right)
+        ctx.adjacency = adjacency
+        block = max(1, BLOCK_BYTES // (left.shape[1] * left.element_size()))
+        ends = zip(adjacency.row.split(block), adjacency.col.split(block), strict=True)
+        return torch.cat([(left[row] * right[col]).sum(1) for row, col in ends])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        left, right = ctx.saved_tensors
+        matrix = ctx.adjacency.matrix(grads[0])
+        return matrix.matrix.multiply(right), matrix.transpose.multiply(left), None
+
+
+class _RowSum(torch.autograd.Function):
+    """For every node the sum over its entries of A + I."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, adjacency: Adjacency) -> Tensor:
+        ctx.row = adjacency.row
+        matrix = Csr(adjacency.rowptr, adjacency.col, values, adjacency.nodes)
+        return matrix.multiply(values.new_ones(adjacency.nodes, 1)).squeeze(1)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return grads[0][ctx.row], None

@@ -1,0 +1,179 @@
+r"""HomoGCL: Li, Wang, Xiong and Lai 2023, <https://arxiv.org/abs/2306.09614>.
+
+Neighbours are likely of one class, so they are positives, each as far as both belong to the same
+soft cluster. With z the embedding of the un-augmented graph and c the centres of k-means on it,
+$p_i = \mathrm{softmax}_c(-\lVert z_i - c\rVert^2 / \sigma)$, the saliency of an edge is
+$s_{ij} = \cos(p_i, p_j)$, and with $N_1(i)$, $N_2(i)$ the neighbours left in each view
+
+$$\mathrm{pos}_i = e^{u_i \cdot v_i/\tau} + \sum_{j \in N_1(i)} s_{ij}\, e^{u_i \cdot u_j/\tau},
+\qquad \mathrm{neg}_i = \sum_{j \ne i,\, j \notin N_1(i)} e^{u_i \cdot u_j/\tau}
+ + \sum_{j \notin N_2(i)} e^{u_i \cdot v_j/\tau},$$
+
+$$\mathcal L = -\frac1{2n} \sum_i \Big[\log \frac{\mathrm{pos}_i}{\mathrm{pos}_i + \mathrm{neg}_i}
++ \text{the same from view 2}\Big] + \alpha\, \mathrm{MSE}_{(i,j) \in E}(p_i, p_j).$$
+
+As in the authors' code the second negative sum keeps $j = i$, so the positive is in the denominator
+twice; gradients pass through p and s, only the centres are constant; E includes self-loops.
+Departs from it: negatives are one all-pairs sum less the sums over edges, and saliency exists on
+edges alone; k-means runs on all nodes here (theirs, faiss, samples 256 a cluster), an empty cluster
+moves to a farthest node; $N(i)$ are the nodes that i receives from (theirs: sends to).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from muxgcl.augment import Corrupt, clean
+from muxgcl.encoder import GCN, Activation
+from muxgcl.errors import UserError
+from muxgcl.graph import Adjacency, Graph
+from muxgcl.kernels import negative_sum
+from muxgcl.methods.base import Context, Method
+from muxgcl.methods.edge_sums import edge_dot, row_sum
+from muxgcl.methods.of_graph import features_scaled
+from muxgcl.projector import Projector, unit_rows
+from muxgcl.shapes import Nodes, PerEdge, Scalar
+
+Centres = Float[Tensor, "k d"]
+Belonging = Float[Tensor, "n k"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomoGclConfig:
+    """Settings of HomoGCL; both views are drawn at the same rates."""
+
+    layers: int = 2
+    width: int = 256  # of the embedding; between layers it is twice that
+    projection: int = 0  # width inside the projector; 0 contrasts the embeddings themselves
+    activation: Activation = "relu"  # between layers, not after the last
+    drop_edges: float = 0.4
+    mask_features: float = 0.1
+    temperature: float = 0.5
+    clusters: int = 10
+    cluster_steps: int = 20  # of k-means, in every epoch
+    cluster_temperature: float = 0.001  # sigma: how soft clusters are, in squared distance
+    mean_neighbors: bool = False  # average the neighbours' part of the positives instead of its sum
+    alpha: float = 1.0  # weight of the agreement of neighbours' clusters
+    row_normalize: bool = False  # divide each row of features by its sum, as the authors do
+
+    def __post_init__(self) -> None:
+        if self.temperature <= 0 or self.cluster_temperature <= 0:
+            raise UserError(
+                "temperature and cluster_temperature must be positive, "
+                f"got {self.temperature} and {self.cluster_temperature}"
+            )
+        if self.clusters < 1 or self.alpha < 0 or self.projection < 0:
+            raise UserError(
+                "clusters must be at least 1, alpha and projection not negative, "
+                f"got {self.clusters}, {self.alpha} and {self.projection}"
+            )
+
+
+class HomoGcl(Method):
+    """Count neighbours as positives, each by how surely it shares a cluster."""
+
+    name: ClassVar = "homogcl"
+    paper: ClassVar = "Li et al. 2023, https://arxiv.org/abs/2306.09614"
+    cost: ClassVar = "quadratic"
+    Config: ClassVar = HomoGclConfig
+
+    def __init__(self, graph: Graph, cfg: HomoGclConfig, context: Context) -> None:
+        super().__init__()
+        self.cfg, self.backend = cfg, context.backend
+        self.scaled = features_scaled(cfg.row_normalize)
+        self.view = Corrupt(cfg.drop_edges, cfg.mask_features)
+        self.encoder = GCN(
+            graph.num_features,
+            cfg.width,
+            layers=cfg.layers,
+            act=cfg.activation,
+            final_activation=False,
+        )
+        self.projector = Projector(cfg.width, cfg.projection) if cfg.projection else unit_rows
+
+    def loss(self, graph: Graph) -> dict[str, Scalar]:
+        """The contrast with salient neighbours, and how much neighbours' clusters differ."""
+        graph, cfg = self.scaled(graph), self.cfg
+        views = [self.view(graph) for _ in range(2)]
+        one, two = (self.projector(self.encoder.embed(view)) for view in views)
+        kept = [  # 1 for each edge that a view still has
+            ((view.propagation.matrix.value != 0) & ~graph.adjacency.loop).to(one.dtype)
+            for view in views
+        ]
+        nodes = self.encoder.embed(clean(graph))
+        centres = kmeans(nodes.detach(), cfg.clusters, cfg.cluster_steps)
+        belonging = soft_clusters(nodes, centres, cfg.cluster_temperature)
+        contrast = self.contrast(graph.adjacency, one, two, kept, belonging)
+        return {
+            "contrast": contrast,
+            "clusters": cfg.alpha * disagreement(graph.adjacency, belonging),
+        }
+
+    def embed(self, graph: Graph) -> Nodes:
+        """The encoder's output."""
+        return self.encoder.embed(clean(self.scaled(graph)))
+
+    def contrast(
+        self,
+        adjacency: Adjacency,
+        one: Nodes,
+        two: Nodes,
+        kept: list[PerEdge],
+        belonging: Belonging,
+    ) -> Scalar:
+        """Mean over both views of -log(pos / (pos + neg))."""
+        t = self.cfg.temperature
+        stacked = torch.cat([one, two])
+        others = negative_sum(
+            stacked, stacked, temperature=t, nodes=len(one), backend=self.backend
+        ).chunk(2)
+        own = (((one * two).sum(1) - 1) / t).exp()
+        direction = unit_rows(belonging)
+        saliency = edge_dot(direction, direction, adjacency)
+        losses = []
+        for v, (here, there) in enumerate(((one, two), (two, one))):
+            intra = kept[v] * ((edge_dot(here, here, adjacency) - 1) / t).exp()
+            inter = kept[1 - v] * ((edge_dot(here, there, adjacency) - 1) / t).exp()
+            salient = row_sum(saliency * intra, adjacency)
+            if self.cfg.mean_neighbors:
+                salient = salient / (row_sum(kept[v], adjacency) + 0.01)
+            positive = own + salient
+            # a difference of sums: rounding must not turn "no negatives" into a negative number
+            far = (others[v] - row_sum(intra + inter, adjacency)).clamp(min=0)
+            losses.append(((positive + far + own).log() - positive.log()).mean())
+        return (losses[0] + losses[1]) / 2
+
+
+def kmeans(nodes: Nodes, clusters: int, steps: int) -> Centres:
+    """Lloyd's algorithm from random nodes; an empty cluster moves to one of the farthest nodes."""
+    points = nodes.double()
+    clusters = min(clusters, len(points))
+    start = torch.rand(len(points), device=points.device).argsort()[:clusters]
+    centres, names = points[start], torch.arange(clusters, device=points.device)
+    length = points.square().sum(1, keepdim=True)
+    for _ in range(steps):
+        distance = length - 2 * points @ centres.T + centres.square().sum(1)
+        nearest, label = distance.min(1)
+        member = (label[:, None] == names).to(points.dtype)  # [n, k]
+        count = member.sum(0)[:, None]
+        far = points[nearest.topk(clusters).indices]
+        centres = torch.where(count > 0, member.T @ points / count.clamp(min=1), far)
+    return centres
+
+
+def soft_clusters(nodes: Nodes, centres: Centres, temperature: float) -> Belonging:
+    """How far each node belongs to each cluster; rows sum to 1."""
+    # ||z||^2 cancels in the softmax. In float64: so small a temperature shows float32's rounding
+    closeness = 2 * nodes.double() @ centres.T - centres.square().sum(1)
+    return (closeness / temperature).softmax(1).to(nodes.dtype)
+
+
+def disagreement(adjacency: Adjacency, belonging: Belonging) -> Scalar:
+    """Mean over edges (loops included) and clusters of the squared difference of the two ends."""
+    ones = adjacency.matrix(torch.ones_like(adjacency.weight))
+    degree = adjacency.rowptr.diff()[:, None]
+    total = 2 * (belonging * (degree * belonging - ones @ belonging)).sum()  # 2 tr(P' L P)
+    return total / (len(adjacency.col) * belonging.shape[1])

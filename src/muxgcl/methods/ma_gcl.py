@@ -1,0 +1,125 @@
+r"""MA-GCL: Gong, Yang and Shi 2023, <https://arxiv.org/abs/2212.07035>.
+
+Augment the model, not only the graph: both views share the weights of a network, but each of its
+layers propagates $c$ times, drawn anew for each layer, view and step,
+
+$$U \mapsto F^c(U W), \quad F(Y) = \tfrac12 (Y + \hat A Y + b) \quad \text{for } c \ge 1, \qquad
+U \mapsto \hat A U W + b \quad \text{for } c = 0,$$
+
+with few steps in the first view and up to many in the second. The loss is InfoNCE with anchors in
+the first view and negatives from the second alone, on the embeddings themselves (no projector):
+
+$$\mathcal L = -\tfrac1n \sum_i
+\log \frac{e^{u_i \cdot v_i / \tau}}{\sum_j e^{u_i \cdot v_j / \tau}}.$$
+
+This is what the authors' code computes; their appendix takes negatives elsewhere. Departs from it:
+the ranges of c are settings (their code fixes 0 to 1 and 0 to 7, the appendix lists others), and
+the projector that the code builds and never calls is left out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+import torch
+from torch import nn
+
+from muxgcl.augment import Corrupt, View, clean
+from muxgcl.encoder import Activation, activation
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.kernels import contrast
+from muxgcl.methods.base import Context, Method
+from muxgcl.methods.of_graph import features_scaled
+from muxgcl.projector import unit_rows
+from muxgcl.shapes import Nodes, Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaGclConfig:
+    """Settings of MA-GCL."""
+
+    layers: int = 2
+    width: int = 512  # of the embedding and between layers
+    activation: Activation = "relu"
+    drop_edges: tuple[float, float] = (0.4, 0.4)
+    mask_features: tuple[float, float] = (0.5, 0.5)
+    temperature: float = 0.4
+    steps_one: tuple[int, int] = (0, 1)  # fewest and most propagation steps of a layer, first view
+    steps_two: tuple[int, int] = (0, 7)  # the same, second view
+    embed_steps: int = 2  # of every layer, for the embedding
+    row_normalize: bool = False  # divide each row of features by its sum, as the authors do
+
+    def __post_init__(self) -> None:
+        if self.temperature <= 0:
+            raise UserError(f"temperature must be positive, got {self.temperature}")
+        for name in ("steps_one", "steps_two"):
+            fewest, most = getattr(self, name)
+            if not 0 <= fewest <= most:
+                raise UserError(f"{name} must be two growing numbers from 0, got {fewest}, {most}")
+        if self.layers < 1 or self.width < 1 or self.embed_steps < 0:
+            raise UserError(
+                "layers and width must be at least 1 and embed_steps at least 0, "
+                f"got {self.layers}, {self.width} and {self.embed_steps}"
+            )
+
+
+class MaGcl(Method):
+    """Views differ in how far their layers look, not only in what was dropped."""
+
+    name: ClassVar = "ma-gcl"
+    paper: ClassVar = "Gong et al. 2023, https://arxiv.org/abs/2212.07035"
+    cost: ClassVar = "quadratic"
+    Config: ClassVar = MaGclConfig
+    capturable: ClassVar = False  # the host draws how often to propagate: no step is done in vain
+
+    def __init__(self, graph: Graph, cfg: MaGclConfig, context: Context) -> None:
+        super().__init__()
+        self.cfg, self.backend = cfg, context.backend
+        self.scaled = features_scaled(cfg.row_normalize)
+        self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
+        widths = [graph.num_features, *[cfg.width] * cfg.layers]
+        self.encoder = Filters(widths, cfg.activation)
+
+    def loss(self, graph: Graph) -> dict[str, Scalar]:
+        """Inter-view InfoNCE from the first view to the second."""
+        graph = self.scaled(graph)
+        bounds = self.cfg.steps_one, self.cfg.steps_two
+        one, two = (
+            unit_rows(self.encoder(view(graph), self._draw(*between)))
+            for view, between in zip(self.views, bounds, strict=True)
+        )
+        loss = contrast(one, two, two, temperature=self.cfg.temperature, backend=self.backend)
+        return {"contrast": loss}
+
+    def embed(self, graph: Graph) -> Nodes:
+        """The un-augmented graph with the same number of steps in every layer."""
+        return self.encoder(clean(self.scaled(graph)), [self.cfg.embed_steps] * self.cfg.layers)
+
+    def _draw(self, fewest: int, most: int) -> list[int]:
+        return torch.randint(fewest, most + 1, (self.cfg.layers,)).tolist()
+
+
+class Filters(nn.Module):
+    """Linear layers with a number of propagation steps each, chosen at every call."""
+
+    def __init__(self, widths: Sequence[int], act: Activation) -> None:
+        super().__init__()
+        self.weights = nn.ParameterList(
+            nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths)
+        )
+        self.biases = nn.ParameterList(torch.zeros(b) for b in widths[1:])
+        self.act = activation(act)
+
+    def forward(self, view: View, steps: Sequence[int]) -> Nodes:
+        """The last layer's output, without an activation after it."""
+        nodes = view.project(self.weights[0])
+        for k, (bias, count) in enumerate(zip(self.biases, steps, strict=True), start=1):
+            if count == 0:
+                nodes = view.propagation @ nodes + bias
+            for _ in range(count):
+                nodes = (nodes + view.propagation @ nodes + bias) / 2
+            if k < len(self.weights):
+                nodes = self.act(nodes) @ self.weights[k]
+        return nodes

@@ -1,0 +1,91 @@
+r"""SFA: Zhang, Zhu, Song, Koniusz and King 2023, <https://arxiv.org/abs/2212.01026>.
+
+GRACE with a rebalanced spectrum: between encoder and projector each view's table $H$ (n x d) loses
+one random direction, found by a power iteration that is stopped early,
+
+$$\tilde H = H \Big(I - \frac{r r^\top}{\lVert r\rVert^2}\Big), \qquad
+r = (H^\top H)^k r_0, \qquad r_0 \sim N(0, I_d).$$
+
+In expectation large singular values shrink, small ones stay, and both get some noise. The direction
+is drawn for each view and step, never for the embedding.
+
+The authors published no code, so some choices are ours: r is constant, no gradient passes through
+it (`through_direction = true` lets it pass), and it is drawn per view. The base loss is GRACE's.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from muxgcl.augment import Corrupt, View, clean
+from muxgcl.encoder import GCN
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.losses.multiscale import MultiplexPatchContrast
+from muxgcl.methods.base import Context, Method
+from muxgcl.methods.grace import GraceConfig
+from muxgcl.methods.of_graph import features_scaled
+from muxgcl.projector import Projector
+from muxgcl.shapes import Nodes, Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SfaConfig(GraceConfig):
+    """Settings of SFA: those of GRACE, and how to find the direction."""
+
+    power_steps: int = 1  # k; 1 in all of the paper's experiments
+    through_direction: bool = False  # whether gradients pass through r
+    row_normalize: bool = False  # divide each row of features by its sum, as the authors do
+
+    def __post_init__(self) -> None:
+        if self.power_steps < 0:
+            raise UserError(f"power_steps must not be negative, got {self.power_steps}")
+
+
+class Sfa(Method):
+    """GRACE on tables that each lost a random, mostly leading, direction."""
+
+    name: ClassVar = "sfa"
+    paper: ClassVar = "Zhang et al. 2023, https://arxiv.org/abs/2212.01026"
+    cost: ClassVar = "quadratic"
+    Config: ClassVar = SfaConfig
+
+    def __init__(self, graph: Graph, cfg: SfaConfig, context: Context) -> None:
+        super().__init__()
+        self.cfg = cfg
+        self.scaled = features_scaled(cfg.row_normalize)
+        self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
+        self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
+        self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
+        only_last = [0.0] * cfg.layers + [1.0]
+        self.contrast = MultiplexPatchContrast(only_last, cfg.temperature, backend=context.backend)
+
+    def loss(self, graph: Graph) -> dict[str, Scalar]:
+        """GRACE's contrast of the flattened tables of two fresh views."""
+        graph = self.scaled(graph)
+        one, two = ({self.cfg.layers: self._project(view(graph))} for view in self.views)
+        return self.contrast(one, two)
+
+    def embed(self, graph: Graph) -> Nodes:
+        """The encoder's output with its spectrum as it is."""
+        return self.encoder.embed(clean(self.scaled(graph)))
+
+    def _project(self, view: View) -> Nodes:
+        nodes = self.encoder.embed(view)
+        start = torch.randn(nodes.shape[1], dtype=nodes.dtype, device=nodes.device)
+        found = direction(
+            nodes if self.cfg.through_direction else nodes.detach(), start, self.cfg.power_steps
+        )
+        return self.projector(nodes - (nodes @ found)[:, None] * found)
+
+
+def direction(nodes: Nodes, start: Float[Tensor, " d"], steps: int) -> Float[Tensor, " d"]:
+    r"""$(H^\top H)^k r_0$ as a unit vector; 0 where that is 0, so that nothing is removed."""
+    found = normalize(start, dim=0)
+    for _ in range(steps):
+        found = normalize(nodes.T @ (nodes @ found), dim=0)  # d x d is never built
+    return found
