@@ -37,7 +37,11 @@ class Csr:
         with warnings.catch_warnings():  # torch calls its CSR layout a beta, once per process
             warnings.filterwarnings("ignore", "Sparse CSR", UserWarning)
             matrix = torch.sparse_csr_tensor(
-                self.rowptr, self.col, self.value.to(dense.dtype), (self.rows, self.columns)
+                self.rowptr,
+                self.col,
+                self.value.to(dense.dtype),
+                (self.rows, self.columns),
+                check_invariants=False,  # `compress` and `Adjacency` keep them
             )
         return matrix @ dense.contiguous()
 
