@@ -2,15 +2,20 @@
 
 from muxgcl.methods.base import Context, Method, total
 from muxgcl.methods.bgrl import Bgrl
+from muxgcl.methods.costa import Costa
 from muxgcl.methods.dgi import Dgi
 from muxgcl.methods.dmon import Dmon
 from muxgcl.methods.gbt import Gbt
 from muxgcl.methods.gca import Gca
 from muxgcl.methods.grace import Grace
+from muxgcl.methods.homogcl import HomoGcl
+from muxgcl.methods.ma_gcl import MaGcl
 from muxgcl.methods.mux_gcl import MuxGcl
 from muxgcl.methods.mvgrl import Mvgrl
+from muxgcl.methods.progcl import ProGcl
 from muxgcl.methods.random_gcn import RandomGcn
 from muxgcl.methods.raw import Raw
+from muxgcl.methods.sfa import Sfa
 from muxgcl.methods.sgc import Sgc
 from muxgcl.methods.sugrl import Sugrl
 
@@ -28,6 +33,11 @@ METHODS: dict[str, type[Method]] = {
         Sugrl,
         Bgrl,
         Gbt,
+        ProGcl,
+        Costa,
+        Sfa,
+        HomoGcl,
+        MaGcl,
         Dmon,
     )
 }
