@@ -130,13 +130,7 @@ class Trainer:
 
     def load(self, tensors: Mapping[str, Tensor], epoch: int | None = None) -> None:
         """Go back to a state, in place: what was captured stays valid."""
-        mine = {k.removeprefix("method/"): t for k, t in tensors.items() if k.startswith("method/")}
-        try:
-            self.method.load_state_dict(mine)
-        except RuntimeError as error:
-            raise UserError(
-                f"the checkpoint does not fit this {self.method.name}: {str(error).splitlines()[0]}"
-            ) from None
+        load_weights(self.method, tensors)
         saved = {k: t for k, t in tensors.items() if k.startswith("optimizer/")}
         if saved and not any(self._slots()):
             self._make_slots()
@@ -167,6 +161,16 @@ class Trainer:
         with torch.no_grad():
             for parameter, before in zip(self.method.parameters(), kept, strict=True):
                 parameter.copy_(before)
+
+
+def load_weights(method: Method, tensors: Mapping[str, Tensor]) -> None:
+    """The method's part of a checkpoint."""
+    mine = {k.removeprefix("method/"): t for k, t in tensors.items() if k.startswith("method/")}
+    try:
+        method.load_state_dict(mine)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:160]
+        raise UserError(f"the checkpoint does not fit this {method.name}: {reason}") from None
 
 
 class NonFiniteLoss(UserError):

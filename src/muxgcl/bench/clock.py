@@ -1,0 +1,41 @@
+"""Medians of repeated calls, on a CPU by the clock and on a GPU by its own events."""
+
+import time
+from collections.abc import Callable
+from statistics import median
+
+import torch
+
+
+def milliseconds(call: Callable[[], object], device: torch.device, budget: float = 2.0) -> float:
+    """Median time of a call within about `budget` seconds, after warming up."""
+    once = _timed(call, device)
+    once = min(once, _timed(call, device))
+    repeats = max(3, min(200, int(1000 * budget / max(once, 1e-3))))
+    return median(_timed(call, device) for _ in range(repeats))
+
+
+def _timed(call: Callable[[], object], device: torch.device) -> float:
+    if device.type != "cuda":
+        begin = time.perf_counter()
+        call()
+        return 1000 * (time.perf_counter() - begin)
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    call()
+    end.record()
+    torch.cuda.synchronize(device)
+    return start.elapsed_time(end)
+
+
+def matmul_ceiling(device: torch.device, precision: str) -> float:
+    """TFLOP/s of a large library product on random data, in the same run."""
+    size = 8192 if device.type == "cuda" else 2048
+    dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(precision, torch.float32)
+    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    try:
+        return 2 * size**3 / milliseconds(lambda: a @ b, device, 0.5) / 1e9
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before

@@ -1,0 +1,116 @@
+"""A whole training epoch: the dense step against ours, time and peak memory."""
+
+import gc
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from muxgcl.datasets import load_dataset
+from muxgcl.experiment import Plan, build
+from muxgcl.graph import Graph
+from muxgcl.kernels import resolve
+from muxgcl.measure import MIB, commit, device_name, peak_memory, pick_device, versions
+from muxgcl.train import Trainer, seeded
+
+WIDTHS = {"cora": 128}  # 256 elsewhere
+DENSE_NODES = 25_000  # above this the dense step does not fit
+
+
+def bench_epoch(
+    datasets: Iterable[str],
+    device: str = "auto",
+    *,
+    backends: tuple[str, ...] = ("reference", "auto"),
+    epochs: int | None = None,
+    data_root: Path | None = None,
+    on_row: Callable[[dict[str, Any]], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Three scales, soft negatives, the paper's settings at width 256 (Cora: 128).
+
+    A dataset is a known name, or `random-N` for a made-up graph of N nodes with 7 neighbours each
+    and 128 features. Peak memory is counted above the graph's own tensors.
+    """
+    rows: list[dict[str, Any]] = []
+    place = pick_device(device)
+    for name in datasets:
+        graph = open_graph(name, data_root).to(place)
+        for backend in backends:
+            if backend == "reference" and graph.num_nodes > DENSE_NODES:
+                continue
+            row = _measure(name, graph, backend, place, epochs)
+            rows.append(row)
+            if on_row is not None:
+                on_row(row)
+    return rows
+
+
+def _measure(
+    name: str, graph: Graph, backend: str, place: torch.device, epochs: int | None
+) -> dict[str, Any]:
+    width = WIDTHS.get(name, 256)
+    default = 200 if graph.num_nodes < DENSE_NODES else 4
+    settings = {
+        "width": width,
+        "projection": width,
+        "epochs": epochs or (default if place.type == "cuda" else 3),
+        "affinity_epochs": 1,  # its values do not change the work
+    }
+    dense = backend == "reference"
+    plan = Plan.make(
+        "mux-gcl",
+        "paper",
+        name,
+        settings,
+        device=str(place),
+        backend=backend,
+        capture="off" if dense else "auto",
+    )
+    gc.collect()
+    if place.type == "cuda":
+        torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated(place) if place.type == "cuda" else 0
+    with seeded(0):
+        method = build(plan, graph)
+        method.prepare(graph)
+        own = (torch.cuda.memory_allocated(place) - before) / MIB if place.type == "cuda" else 0
+        trainer = Trainer(method, graph, plan.train, capture=plan.capture)
+        with peak_memory(place) as peak:
+            times = [epoch.seconds for block in trainer.blocks() for epoch in block]
+    name_of_backend, _, precision = resolve(backend, cuda=place.type == "cuda").partition("/")
+    default_precision = "fp16" if name_of_backend == "fused" else "fp32"
+    return {
+        "kind": "epoch",
+        "dataset": name,
+        "nodes": graph.num_nodes,
+        "width": width,
+        "backend": name_of_backend,
+        "precision": precision or default_precision,
+        "capture": trainer.captures,
+        "epoch_ms": round(1000 * median(times[len(times) // 3 :]), 4),
+        "peak_mib": round(peak.mib + own, 1),
+        "epochs": plan.train.epochs,
+        "device": device_name(place),
+        "versions": versions(),
+        "commit": commit(),
+    }
+
+
+def open_graph(name: str, data_root: Path | None = None) -> Graph:
+    """A known dataset, or a made-up graph of a given size."""
+    if found := re.fullmatch(r"random-(\d+)", name):
+        return random_graph(int(found[1]))
+    return Graph.from_data(load_dataset(name, data_root))
+
+
+def random_graph(nodes: int, degree: int = 7, features: int = 128) -> Graph:
+    """Random edges and dense features: the size of a real graph, without its meaning."""
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(nodes, (2, nodes * degree), generator=generator)
+    return Graph.from_data(
+        Data(x=torch.randn(nodes, features, generator=generator), edge_index=edges)
+    )

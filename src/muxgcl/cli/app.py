@@ -1,0 +1,56 @@
+"""The door of the command line: a mistake is one line on standard error, status 2, no traceback."""
+
+import sys
+import traceback
+
+import click
+import typer
+
+from muxgcl.errors import UserError
+from muxgcl.experiment import Stopped
+
+INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
+
+app = typer.Typer(
+    name="muxgcl",
+    help="Node embeddings of a graph, without labels, by contrastive learning (MUX-GCL).",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+
+def main() -> None:
+    """Run the command line and leave with its status."""
+    from muxgcl.cli import commands  # noqa: F401  (each module adds its commands to `app`)
+
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """One command; its exit status."""
+    debug = "--debug" in arguments
+    command = typer.main.get_command(app)
+    try:
+        command.main([a for a in arguments if a != "--debug"], "muxgcl", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except Stopped as stop:
+        return _fail(str(stop), INTERRUPTED, debug)
+    except UserError as error:
+        return _fail(str(error), 2, debug)
+    except click.ClickException as error:
+        return _fail(error.format_message(), 2, debug)
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("interrupted", INTERRUPTED, debug)
+    except BrokenPipeError:
+        return 1
+    return 0
+
+
+def _fail(message: str, status: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    print(f"muxgcl: {' '.join(message.split())}", file=sys.stderr)
+    return status

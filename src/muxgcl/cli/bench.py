@@ -1,0 +1,86 @@
+"""`muxgcl bench`: how fast, and in how much memory."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from muxgcl.bench import bench_epoch, bench_kernels
+from muxgcl.cli import options
+from muxgcl.cli.app import app
+from muxgcl.cli.progress import console
+from muxgcl.kernels import PRECISIONS
+
+bench = typer.Typer(help="Measure speed and memory, every backend side by side in one run.")
+app.add_typer(bench, name="bench")
+
+Record = Annotated[
+    Path | None, typer.Option("--record", help="Append every row to this file of JSON lines.")
+]
+
+
+@bench.command()
+def kernels(
+    device: options.Device = "auto",
+    nodes: Annotated[int, typer.Option(help="How many nodes; there are two views of each.")] = 2708,
+    width: Annotated[int, typer.Option(help="Width of what is contrasted.")] = 128,
+    rank: Annotated[int, typer.Option(help="Width of the affinity tables.")] = 128,
+    precision: Annotated[
+        list[str] | None, typer.Option(help=f"{', '.join(PRECISIONS)}; may be repeated.")
+    ] = None,
+    record: Record = None,
+    as_json: options.Json = False,
+) -> None:
+    """The loss of one scale, forward and backward."""
+    rows = bench_kernels(
+        device, nodes, width, rank, tuple(precision or ()), on_row=_recorder(record)
+    )
+    _finish(rows, ("backend", "precision", "ms", "peak_mib", "tflops", "share_of_ceiling"), as_json)
+
+
+@bench.command()
+def epoch(
+    datasets: Annotated[
+        list[str] | None, typer.Argument(help="Dataset names, or random-N; cora by default.")
+    ] = None,
+    device: options.Device = "auto",
+    backend: Annotated[list[str] | None, typer.Option(help="May be repeated.")] = None,
+    epochs: options.Epochs = None,
+    data_root: options.DataRoot = None,
+    record: Record = None,
+    as_json: options.Json = False,
+) -> None:
+    """A whole training epoch of MUX-GCL: the dense step against ours."""
+    rows = bench_epoch(
+        datasets or ["cora"],
+        device,
+        backends=tuple(backend or ("reference", "auto")),
+        epochs=epochs,
+        data_root=data_root,
+        on_row=_recorder(record),
+    )
+    shown = ("dataset", "backend", "precision", "capture", "epoch_ms", "peak_mib")
+    _finish(rows, shown, as_json)
+
+
+def _recorder(path: Path | None) -> Any:
+    def keep(row: dict[str, Any]) -> None:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+
+    return keep
+
+
+def _finish(rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:
+    table = Table(box=None, header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(*(str(row[column]) for column in columns))
+    console.print(table)
+    if as_json:
+        print(json.dumps({"rows": rows}))

@@ -1,0 +1,215 @@
+"""One run folder from start to end: train, embed, score, report."""
+
+import json
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from muxgcl.cli.progress import console, training_bar
+from muxgcl.cli.show import show_scores
+from muxgcl.cli.source import Source
+from muxgcl.diagnostics import diagnose
+from muxgcl.errors import UserError
+from muxgcl.evaluate import PaperProtocol
+from muxgcl.experiment import Fitted, Plan, Stopped, fingerprint, fit
+from muxgcl.graph import Graph
+from muxgcl.load import Loaded
+from muxgcl.report import read_run, write_report
+from muxgcl.runs import Run, write_atomically, write_text
+from muxgcl.scoring import controls, labels_of, plain, score
+
+PAPER_EPOCHS = 100  # protocol `paper` looks at this many last epochs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """What is done with the embeddings once they are there."""
+
+    protocols: tuple[str, ...] = ("holdout",)
+    splits: int = 20
+    split_seed: int = 0
+    controls: bool = False
+    report: bool = True
+
+
+def default_folder(plan: Plan) -> Path:
+    """A name that says what the run is."""
+    return Path("runs") / f"{plan.dataset}-{plan.method}-{plan.preset}-seed{plan.seed}"
+
+
+def run_one(
+    plan: Plan,
+    source: Source,
+    loaded: Loaded,
+    graph: Graph,
+    run: Run,
+    judging: Judging | None,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """Do what is not done yet; the summary is what `--json` prints."""
+    with run.locked():
+        _open_folder(run, plan, source, loaded, graph, resume=resume, overwrite=overwrite)
+        for note in loaded.notes:
+            console.print(f"[dim]{note}[/dim]")
+        y = labels_of(loaded.data) if judging else None
+        paper = None
+        if judging and "paper" in judging.protocols and y is not None:
+            paper = PaperProtocol(y, seed=judging.split_seed)
+        try:
+            with training_bar(plan.train.epochs, quiet=quiet) as bar:
+                fitted = fit(
+                    plan,
+                    graph,
+                    run=run,
+                    resume=resume,
+                    cache=run.path.parent / ".affinity",
+                    on_block=bar,
+                    observe=None
+                    if paper is None
+                    else lambda epoch, z: paper.observe(epoch, z.numpy()),
+                    observe_last=PAPER_EPOCHS,
+                )
+        except Stopped as stop:
+            raise Stopped(f"{stop}; go on with: {_command(resume=True)}") from None
+        z = fitted.embed()
+        run.save_embeddings(loaded.ids, z)
+        _save_nodes(run, loaded)
+        scores: dict[str, Any] = {}
+        if judging is not None:
+            scores = _judge(plan, judging, loaded, graph, z.numpy(), run, fitted)
+            if paper is not None and paper.epochs:
+                scores["paper"] = paper.result().to_dict()
+            run.save_scores(scores)
+            if judging.report:
+                write_report(read_run(run.path), run.report_file)
+    summary = _summary(plan, fitted, run, scores)
+    _tell(summary, run, judging)
+    return summary
+
+
+def _open_folder(
+    run: Run,
+    plan: Plan,
+    source: Source,
+    loaded: Loaded,
+    graph: Graph,
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> None:
+    mark = fingerprint(graph)
+    if run.exists and resume:
+        before = run.config()
+        _same(run, "method", before["run"].get("method"), plan.method)
+        _same(run, "graph", before.get("data", {}).get("fingerprint"), mark)
+        _same(run, "seed", before["run"].get("seed"), plan.seed)
+        asked = plan.tables()
+        for table in ("train", "method"):
+            for key, value in asked[table].items():
+                wanted = list(value) if isinstance(value, tuple) else value
+                _same(run, key, before[table].get(key), wanted)
+        return
+    if run.exists and not overwrite:
+        raise UserError(
+            f"{run.path} holds a run already: --resume goes on with it, --overwrite replaces it, "
+            "--out names another folder"
+        )
+    run.clear()
+    data = loaded.data
+    y = labels_of(data)
+    facts = {
+        "nodes": graph.num_nodes,
+        "edges": int(data.edge_index.shape[1]),
+        "features": graph.num_features,
+        "classes": 0 if y is None else len(np.unique(y[y >= 0])),
+        "fingerprint": mark,
+        "notes": loaded.notes,
+    }
+    tables = plan.tables()
+    tables["run"]["command"] = _command()
+    run.write_config({**tables, "data": facts, "source": source.table()})
+
+
+def _same(run: Run, what: str, before: Any, now: Any) -> None:
+    if before != now:
+        raise UserError(
+            f"{run.path} was begun with another {what} ({before}); this command asks for {now}"
+        )
+
+
+def _judge(
+    plan: Plan,
+    judging: Judging,
+    loaded: Loaded,
+    graph: Graph,
+    z: np.ndarray[Any, Any],
+    run: Run,
+    fitted: Fitted,
+) -> dict[str, Any]:
+    data, scores, confusion = loaded.data, {}, None
+    how = {"splits": judging.splits, "split_seed": judging.split_seed}
+    if labels_of(data) is not None:
+        scores, confusion = score(z, data, judging.protocols, **how)
+        if judging.controls:
+            scores["controls"] = controls(plan, graph, data, **how)
+    found = diagnose(fitted, plan.seed)
+    if confusion is not None:
+        found["confusion"] = confusion.tolist()
+    found |= {
+        "seconds": fitted.seconds,
+        "epoch_ms": fitted.epoch_ms,
+        "peak_mib": fitted.peak_mib,
+        "device": fitted.device,
+        "backend": fitted.backend,
+    }
+    write_text(run.path / "diagnostics.json", json.dumps(found) + "\n")
+    return scores
+
+
+def _save_nodes(run: Run, loaded: Loaded) -> None:
+    """Labels and other columns of the nodes, for the report."""
+    arrays = {name: np.asarray(values) for name, values in loaded.columns.items()}
+    y = labels_of(loaded.data)
+    if y is not None:
+        arrays["label"] = y
+        if loaded.label_names is not None:
+            arrays["label_names"] = np.asarray(loaded.label_names)
+    write_atomically(run.path / "nodes.npz", lambda file: np.savez_compressed(file, **arrays))
+
+
+def _summary(plan: Plan, fitted: Fitted, run: Run, scores: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "dataset": plan.dataset,
+        "method": plan.method,
+        "preset": plan.preset,
+        "epochs": plan.train.epochs,
+        "seed": plan.seed,
+        "device": fitted.device,
+        "backend": fitted.backend,
+        "loss": fitted.loss,
+        "epoch_ms": round(fitted.epoch_ms, 4),
+        "peak_mib": round(fitted.peak_mib, 1),
+        "run": str(run.path),
+        "scores": plain(scores),
+    }
+
+
+def _tell(summary: dict[str, Any], run: Run, judging: Judging | None) -> None:
+    show_scores(summary["scores"])
+    console.print(f"embeddings: {run.embeddings_file}")
+    if judging is not None and judging.report:
+        console.print(f"report:     {run.report_file}")
+
+
+def _command(*, resume: bool = False) -> str:
+    words = ["muxgcl", *sys.argv[1:]]
+    if resume and "--resume" not in words:
+        words = [*(w for w in words if w != "--overwrite"), "--resume"]
+    return shlex.join(words)

@@ -1,0 +1,84 @@
+"""Where a graph comes from: a dataset's name or a user's files."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch_geometric.data import Data
+
+from muxgcl.config import unknown_name
+from muxgcl.datasets import DATASETS, load_dataset
+from muxgcl.errors import UserError
+from muxgcl.load import Loaded, load
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What was asked for, so that a run folder can open its graph again."""
+
+    graph: str
+    data_root: Path | None = None
+    features: Path | None = None
+    labels: Path | None = None
+    label_column: str | None = None
+    id_column: str | None = None
+    source_column: str | None = None
+    target_column: str | None = None
+    weight_column: str | None = None
+
+    @property
+    def dataset(self) -> str:
+        """The name that presets and records know the graph by."""
+        return self.graph if self.graph in DATASETS else Path(self.graph).resolve().stem
+
+    def open(self) -> Loaded:
+        """Load the graph."""
+        if self.graph in DATASETS:
+            return known(load_dataset(self.graph, self.data_root))
+        path = Path(self.graph)
+        if not path.exists():
+            looks_like_path = "/" in self.graph or path.suffix
+            raise UserError(
+                f"there is no file or folder {self.graph}"
+                if looks_like_path
+                else unknown_name("dataset (and no such file)", self.graph, DATASETS)
+            )
+        return load(
+            path,
+            features=self.features,
+            labels=self.labels,
+            label_column=self.label_column,
+            id_column=self.id_column,
+            source_column=self.source_column,
+            target_column=self.target_column,
+            weight_column=self.weight_column,
+        )
+
+    def table(self) -> dict[str, Any]:
+        """For config.toml; paths are made absolute, so that a run can be moved."""
+        found: dict[str, Any] = {}
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            found[name] = str(value.resolve()) if isinstance(value, Path) else value
+        if self.graph not in DATASETS:
+            found["graph"] = str(Path(self.graph).resolve())
+        return found
+
+    @classmethod
+    def from_table(cls, table: dict[str, Any], data_root: Path | None = None) -> "Source":
+        """What `table` wrote."""
+        paths = ("data_root", "features", "labels")
+        values = {k: Path(v) if k in paths else v for k, v in table.items()}
+        return cls(**{**values, **({"data_root": data_root} if data_root else {})})
+
+
+def known(data: Data) -> Loaded:
+    """A benchmark graph as the loader returns a user's."""
+    return Loaded(
+        data=data,
+        ids=np.arange(data.num_nodes),
+        label_names=None,
+        columns={},
+        notes=[],
+    )

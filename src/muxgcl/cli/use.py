@@ -1,0 +1,172 @@
+"""`muxgcl embed`, `evaluate`, `cluster`: what a trained run is good for."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from muxgcl.cli import options
+from muxgcl.cli.app import app
+from muxgcl.cli.options import Protocol
+from muxgcl.cli.progress import console
+from muxgcl.cli.show import show_scores
+from muxgcl.cli.source import Source
+from muxgcl.errors import UserError
+from muxgcl.evaluate import assign
+from muxgcl.evaluate import cluster as cluster_scores
+from muxgcl.experiment import Plan, restore
+from muxgcl.experiment import embed as embed_graph
+from muxgcl.graph import Graph
+from muxgcl.load import Loaded
+from muxgcl.measure import pick_device
+from muxgcl.runs import Run
+from muxgcl.save import check_format, save_table
+from muxgcl.scoring import controls as score_controls
+from muxgcl.scoring import labels_of, plain, score
+
+OutFile = Annotated[
+    Path | None,
+    typer.Option("--out", help="A file ending in .npz, .npy, .parquet or .csv."),
+]
+
+
+@app.command()
+def embed(
+    run: options.RunFolder,
+    graph: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[GRAPH]", help="A graph with the same features; the run's own by default."
+        ),
+    ] = None,
+    out: OutFile = None,
+    device: options.Device = "auto",
+    data_root: options.DataRoot = None,
+    features: options.FeaturesFile = None,
+    id_column: options.IdColumn = None,
+    label_column: options.LabelColumn = None,
+    source: options.SourceColumn = None,
+    target: options.TargetColumn = None,
+    weight: options.WeightColumn = None,
+    as_json: options.Json = False,
+) -> None:
+    """Embed a graph with a trained run: its own graph, or one it has not seen."""
+    trained = Run(run)
+    tables = trained.config()
+    if graph is None:
+        where = Source.from_table(tables["source"], data_root)
+    else:
+        where = Source(
+            graph=graph,
+            data_root=data_root,
+            features=features,
+            id_column=id_column,
+            label_column=label_column,
+            source_column=source,
+            target_column=target,
+            weight_column=weight,
+        )
+    target_file = out or run / "embedded.npz"
+    check_format(target_file)
+    loaded = where.open()
+    tensors = Graph.from_data(loaded.data)
+    wanted = tables["data"]["features"]
+    if tensors.num_features != wanted:
+        raise UserError(
+            f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
+        )
+    plan = Plan.from_tables(tables, device=device)
+    tensors = tensors.to(pick_device(device))
+    method = restore(trained, plan, tensors)
+    table = embed_graph(method, tensors).numpy()
+    save_table(target_file, loaded.ids, table)
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "run": str(run),
+                    "nodes": len(table),
+                    "width": table.shape[1],
+                    "out": str(target_file),
+                }
+            )
+        )
+    else:
+        console.print(f"{len(table):,} embeddings of width {table.shape[1]}: {target_file}")
+
+
+@app.command()
+def evaluate(
+    run: options.RunFolder,
+    protocol: Annotated[list[Protocol] | None, typer.Option(help="May be repeated.")] = None,
+    splits: options.Splits = 20,
+    split_seed: options.SplitSeed = 0,
+    controls: Annotated[
+        bool, typer.Option("--controls", help="Also score what needs no training.")
+    ] = False,
+    data_root: options.DataRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Classify nodes from a run's embeddings with a linear probe."""
+    trained = Run(run)
+    loaded, z = _embeddings(trained, data_root)
+    names = [p.value for p in protocol or [Protocol.holdout]]
+    if "paper" in names:
+        raise UserError("protocol paper looks at epochs of training: ask for it in `muxgcl run`")
+    scores, _ = score(z, loaded.data, names, splits=splits, split_seed=split_seed, clusters=False)
+    if controls:
+        plan = Plan.from_tables(trained.config())
+        graph = Graph.from_data(loaded.data)
+        scores["controls"] = score_controls(
+            plan, graph, loaded.data, splits=splits, split_seed=split_seed
+        )
+    trained.save_scores(scores)
+    _show(run, scores, as_json)
+
+
+@app.command()
+def cluster(
+    run: options.RunFolder,
+    clusters: Annotated[
+        int | None, typer.Option(help="How many clusters; as many as classes by default.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="Independent runs of k-means.")] = 5,
+    seed: options.Seed = 0,
+    out: OutFile = None,
+    data_root: options.DataRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Cluster a run's embeddings by k-means; with labels, score the clusters (NMI, ARI)."""
+    trained = Run(run)
+    loaded, z = _embeddings(trained, data_root)
+    y = labels_of(loaded.data)
+    if y is None and clusters is None:
+        raise UserError("this graph has no labels: say how many clusters with --clusters")
+    scores: dict[str, Any] = {}
+    if y is not None:
+        scores["clustering"] = cluster_scores(z, y, repeats=repeats, seed=seed).to_dict()
+        trained.save_scores(scores)
+    groups = assign(z, clusters or len(np.unique(y[y >= 0])), seed=seed)  # type: ignore[index]
+    target_file = out or run / "clusters.csv"
+    save_table(target_file, loaded.ids, groups[:, None], names=["cluster"])
+    _show(run, scores, as_json, clusters=str(target_file))
+
+
+def _embeddings(run: Run, data_root: Path | None) -> tuple[Loaded, np.ndarray[Any, Any]]:
+    """A run's graph and its embeddings, node by node."""
+    loaded = Source.from_table(run.config()["source"], data_root).open()
+    ids, z = run.embeddings()
+    if not np.array_equal(ids, loaded.ids):
+        raise UserError(f"the embeddings in {run.path} are not of the graph that it names")
+    return loaded, z
+
+
+def _show(run: Path, scores: dict[str, Any], as_json: bool, **more: str) -> None:
+    if as_json:
+        print(json.dumps({"run": str(run), "scores": plain(scores), **more}))
+        return
+    show_scores(scores)
+    for name, where in more.items():
+        console.print(f"{name}: {where}")
