@@ -20,7 +20,7 @@ When the nodes come as index tensors, any tile may hold such pairs, and all go t
 same nodes from `shared` views side by side and computes their weights once.
 
 **Half precision.** Unit rows lose little in 16 bits; products are summed in 32. The push is rounded to 16 bits only
-as an operand of the second product, times 2^15 so that all of $e^{-2/\tau}$ to 1 stays in range. In backward
+as an operand of the second product, times 2^15 so that $e^{-2/\tau}$ to 1 stays in range. In backward
 the coefficients are scaled by the largest $|g_i| S_i$, which no entry of a row can exceed.
 """
 
@@ -45,7 +45,9 @@ except ModuleNotFoundError as missing:
 Precision = Literal["fp16", "bf16", "tf32", "fp32"]
 PRECISION: Precision = "fp16"  # of tables that come in 32 bits; half tables are taken as they are
 TABLE = {"fp16": torch.float16, "bf16": torch.bfloat16}
-LIFT = 15  # the push is computed times 2^15: 1 becomes 32768, half of fp16's largest number
+LARGEST = (
+    2.0**15
+)  # what the largest push becomes before it is rounded: half of fp16's largest number
 PROCESSORS = 132  # of an H200; programs are dealt out to fill them
 MOST_SPLITS = 16
 
@@ -195,8 +197,13 @@ class _Pairs(NamedTuple):
     temperature: float
     precision: Precision
 
+    @property
+    def lift(self) -> float:
+        """What forward's results are multiplied by: the largest weight brings them to `LARGEST`."""
+        return LARGEST / max(1.0, self.offset + abs(self.slope))
+
     def walk(self, coefficient: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Sums [n] and pulls [n, D] of the anchors, times 2^15; with a coefficient, pulls of the keys."""
+        """Sums [n] and pulls [n, D] of the anchors, times `lift`; with a coefficient, pulls of the keys."""
         forward = coefficient is None
         own, other = (self.anchors, self.keys) if forward else (self.keys, self.anchors)
         rate = math.log2(math.e) / self.temperature
@@ -224,7 +231,7 @@ class _Pairs(NamedTuple):
                 self.offset,
                 self.slope,
                 rate,
-                LIFT - rate if forward else -rate,
+                math.log2(self.lift) - rate if forward else -rate,
                 D=width,
                 R=rank,
                 VIEWS=other.views,
@@ -306,7 +313,7 @@ class _NegativeSum(torch.autograd.Function):
     def forward(ctx: Any, anchor: Tensor, keys: Tensor, *settings: Any) -> Tensor:
         ctx.pairs = _pairs(anchor, keys, *settings)
         sums, ctx.pulls = ctx.pairs.walk()
-        sums = sums * 2.0**-LIFT
+        sums = sums / ctx.pairs.lift
         ctx.save_for_backward(anchor, keys, sums)
         return sums
 
@@ -314,10 +321,10 @@ class _NegativeSum(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         anchor, keys, sums = ctx.saved_tensors
         upstream = grads[0] / ctx.pairs.temperature
-        d_anchor = (upstream * 2.0**-LIFT)[:, None] * ctx.pulls[:, : anchor.shape[1]]
+        d_anchor = (upstream / ctx.pairs.lift)[:, None] * ctx.pulls[:, : anchor.shape[1]]
         d_keys = None
         if ctx.needs_input_grad[1]:
-            lift = 2.0**LIFT / (upstream * sums).abs().amax().clamp(min=1e-30)  # never leaves the GPU
+            lift = LARGEST / (upstream * sums).abs().amax().clamp(min=1e-30)  # never leaves the GPU
             _, pulls = ctx.pairs.walk(upstream * lift)
             d_keys = (pulls[:, : keys.shape[1]] / lift).to(keys.dtype)
         return d_anchor.to(anchor.dtype), d_keys, None, None, None, None

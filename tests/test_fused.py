@@ -1,0 +1,173 @@
+"""The fused kernel against the definition in float64, on the CPU through Triton's interpreter."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from contrast_cases import assert_agrees, clustered, evaluate, pair_weight, spread, unit
+from torch import Tensor
+
+from muxgcl.errors import UserError
+from muxgcl.kernels import PairWeight
+
+pytest.importorskip("triton", reason="Triton is not installed")
+if not torch.cuda.is_available():
+    import triton_interpreter  # noqa: F401  mends the interpreter before a kernel runs
+from muxgcl.kernels import fused
+
+pytestmark = [
+    pytest.mark.skipif(torch.cuda.is_available(), reason="tests/gpu states it on the device"),
+    # rows that only pad the last block of keys may leave fp16's range; they are never written
+    pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning"),
+]
+SIZES = [1, 2, 63, 64, 65, 130]
+VIEWS = [(1, 1), (1, 2), (2, 2)]
+
+
+@pytest.fixture(autouse=True)
+def _poison() -> Iterator[None]:
+    """Fresh memory is full of NaN, so that an output that is never written shows."""
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("views", VIEWS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_and_gradients_are_those_of_the_definition(
+    n: int, views: tuple[int, int], weighted: bool
+) -> None:
+    tables = [unit(v * n, 24) for v in views]
+    weight = pair_weight(n, n, 12) if weighted else None
+    upstream = spread(len(tables[0]))
+    assert_agrees(fused.negative_sum, tables, weight, upstream, temperature=0.4, nodes=n)
+
+
+@pytest.mark.parametrize("rows", [unit, clustered])
+@pytest.mark.parametrize("temperature", [0.05, 0.2, 1.0, 3.0])
+def test_no_temperature_leaves_the_range(rows, temperature: float) -> None:
+    tables = [rows(2 * 65, 32), rows(2 * 65, 32)]
+    weight = pair_weight(65, 65, 16)
+    upstream = spread(130)
+    assert_agrees(fused.negative_sum, tables, weight, upstream, temperature=temperature, nodes=65)
+
+
+@pytest.mark.parametrize(("d", "r"), [(1, 1), (16, 100), (129, 0), (300, 17), (512, 512)])
+def test_any_width_up_to_512(d: int, r: int) -> None:
+    tables = [unit(70, d), unit(140, d)]
+    weight = pair_weight(70, 70, r) if r else None
+    assert_agrees(fused.negative_sum, tables, weight, spread(70), temperature=0.5, nodes=70)
+
+
+@pytest.mark.parametrize(("n", "m"), [(17, 5), (33, 70), (3, 130), (130, 3)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_tables_that_are_no_multiple_of_the_nodes(n: int, m: int, weighted: bool) -> None:
+    weight = pair_weight(n, m, 8) if weighted else None
+    assert_agrees(fused.negative_sum, [unit(n, 8), unit(m, 8)], weight, spread(n), temperature=0.3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_node_index_leaves_out_the_anchors_own_node(weighted: bool) -> None:
+    n, m = 67, 131
+    ids = torch.randint(9, (n,)) + (1 << 40), torch.randint(9, (m,)) + (1 << 40)
+    weight = pair_weight(n, m, 8) if weighted else None
+    tables = [unit(n, 20), unit(m, 20)]
+    assert_agrees(fused.negative_sum, tables, weight, spread(n), temperature=0.3, nodes=ids)
+
+
+def test_weights_above_one_stay_in_range() -> None:
+    z = unit(70, 16)
+    weight = PairWeight(unit(70, 4), unit(70, 4), offset=3.0, slope=2.0)
+    assert_agrees(fused.negative_sum, [z, z], weight, spread(70), temperature=0.5)
+    equal = torch.ones(70, 16) / 4
+    assert_agrees(fused.negative_sum, [equal, equal], weight, spread(70), temperature=0.5)
+
+
+@pytest.mark.parametrize(
+    ("precision", "value", "gradient"),
+    [("fp16", 1e-4, 1e-3), ("tf32", 1e-5, 5e-4), ("fp32", 2e-6, 2e-6)],
+)
+def test_tables_in_32_bits_are_rounded_as_asked(
+    precision: str, value: float, gradient: float
+) -> None:
+    """Rows of 24 numbers that 16 bits do not hold."""
+    tables = [torch.nn.functional.normalize(torch.randn(130, 24), dim=1) for _ in range(2)]
+    assert_agrees(
+        fused.negative_sum,
+        tables,
+        pair_weight(65, 65, 10),
+        spread(130),
+        temperature=0.4,
+        nodes=65,
+        precision=precision,
+        value=value,
+        gradient=gradient,
+    )
+
+
+def test_half_tables_are_taken_as_they_are_and_get_half_gradients() -> None:
+    tables = [unit(65, 16), unit(65, 16)]
+    value, *grads = evaluate(
+        fused.negative_sum, tables, None, torch.rand(65), torch.float16, temperature=0.4
+    )
+    assert value.dtype == torch.float32
+    assert {grad.dtype for grad in grads} == {torch.float16}
+    assert_agrees(
+        fused.negative_sum,
+        tables,
+        None,
+        torch.rand(65),
+        dtype=torch.float16,
+        gradient=1e-3,
+        temperature=0.4,
+    )
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_contrast_of_two_views_is_that_of_the_definition(n: int, weighted: bool) -> None:
+    tables = [unit(2 * n, 24) for _ in range(3)]
+    weight = pair_weight(n, n, 12) if weighted else None
+    upstream = torch.tensor(-0.7)
+    assert_agrees(fused.contrast, tables, weight, upstream, temperature=0.2, nodes=n)
+
+
+def test_two_runs_give_the_same_bits() -> None:
+    tables, weight, upstream = (
+        [unit(260, 24) for _ in range(2)],
+        pair_weight(130, 130, 12),
+        spread(260),
+    )
+    first, again = (
+        evaluate(fused.negative_sum, tables, weight, upstream, temperature=0.4, nodes=130)
+        for _ in range(2)
+    )
+    for one, two in zip(first, again, strict=True):
+        assert torch.equal(one, two)
+
+
+def test_an_upstream_gradient_of_zero_is_zero_everywhere() -> None:
+    z = unit(66, 16)
+    _, *grads = evaluate(fused.negative_sum, [z, z], None, torch.zeros(66), temperature=0.4)
+    for grad in grads:
+        assert torch.equal(grad, torch.zeros(66, 16))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "tiles", "splits"), [(44, 43, 3), (22, 43, 6), (120, 120, 1), (1, 1, 1)]
+)
+def test_programs_fill_the_processors(blocks: int, tiles: int, splits: int) -> None:
+    assert fused._splits(blocks, tiles) == splits
+
+
+def test_what_the_kernel_cannot_do_is_said_in_a_line() -> None:
+    z = unit(4, 8)
+    with pytest.raises(UserError, match="no weight curve"):
+        curve = PairWeight(z, z, curve=torch.ones(3))
+        fused.negative_sum(z, z, curve, temperature=0.4)
+    with pytest.raises(UserError, match="got 600"):
+        wide = unit(2, 600)
+        fused.negative_sum(wide, wide, temperature=0.4)
+    with pytest.raises(UserError, match="got 'fp8'"):
+        fused.negative_sum(z, z, temperature=0.4, precision="fp8")

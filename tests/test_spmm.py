@@ -1,0 +1,82 @@
+"""The sparse product against the dense one, on the CPU through Triton's interpreter."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from muxgcl.sparse import Csr, compress
+
+pytest.importorskip("triton", reason="Triton is not installed")
+if not torch.cuda.is_available():
+    import triton_interpreter  # noqa: F401  mends the interpreter before a kernel runs
+from muxgcl.kernels.spmm import spmm
+
+pytestmark = pytest.mark.skipif(
+    torch.cuda.is_available(), reason="tests/gpu states it on the device"
+)
+
+
+@pytest.fixture(autouse=True)
+def _poison() -> Iterator[None]:
+    """Fresh memory is full of NaN, so that an output that is never written shows."""
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+def sparse(rows: int, columns: int, share: float) -> tuple[Csr, Tensor]:
+    """A random matrix with an empty row and a full one, and the same in float64, dense."""
+    full = torch.randn(rows, columns) * (torch.rand(rows, columns) < share)
+    full[0] = torch.randn(columns)
+    full[rows // 2] = 0
+    row, col = full.nonzero().T
+    return compress(row, col, full[row, col], rows=rows, columns=columns), full.double()
+
+
+@pytest.mark.parametrize("d", [1, 3, 16, 100, 1024])
+@pytest.mark.parametrize(("rows", "columns", "share"), [(7, 300, 0.02), (20, 30, 0.5), (1, 5, 1.0)])
+def test_it_is_the_dense_product(d: int, rows: int, columns: int, share: float) -> None:
+    matrix, full = sparse(rows, columns, share)
+    dense = torch.randn(columns, d)
+    got = spmm(matrix.rowptr, matrix.col, matrix.value, dense)
+    assert_close(got.double(), full @ dense.double(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_half_table_is_summed_in_32_bits() -> None:
+    """4096 + 1 + ... + 1: in 16 bits the ones would be lost."""
+    col = torch.arange(101)
+    dense = torch.ones(101, 2, dtype=torch.float16)
+    dense[0] = 4096
+    got = spmm(torch.tensor([0, 101]), col, torch.ones(101), dense)
+    assert got.dtype == torch.float16
+    assert_close(got, torch.full((1, 2), 4196.0, dtype=torch.float16))
+
+
+def test_an_entry_that_occurs_twice_counts_twice() -> None:
+    got = spmm(
+        torch.tensor([0, 3]), torch.tensor([1, 1, 0]), torch.tensor([2.0, 3.0, 1.0]), torch.eye(2)
+    )
+    assert_close(got, torch.tensor([[1.0, 5.0]]))
+
+
+def test_without_entries_all_is_zero() -> None:
+    none = torch.zeros(0, dtype=torch.int64)
+    got = spmm(torch.zeros(4, dtype=torch.int64), none, torch.zeros(0), torch.randn(5, 6))
+    assert torch.equal(got, torch.zeros(3, 6))
+
+
+def test_a_transposed_table_is_read_rightly() -> None:
+    matrix, full = sparse(9, 12, 0.3)
+    dense = torch.randn(5, 12).T
+    got = spmm(matrix.rowptr, matrix.col, matrix.value, dense)
+    assert_close(got.double(), full @ dense.double(), rtol=1e-5, atol=1e-5)
+
+
+def test_two_runs_give_the_same_bits() -> None:
+    matrix, _ = sparse(20, 500, 0.2)
+    dense = torch.randn(500, 33)
+    first, again = (spmm(matrix.rowptr, matrix.col, matrix.value, dense) for _ in range(2))
+    assert torch.equal(first, again)
