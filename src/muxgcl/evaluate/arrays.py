@@ -15,7 +15,7 @@ Labels = Int[np.ndarray, " n"]
 Index = Int[np.ndarray, " _"]  # any number of nodes
 Pairs = Int[np.ndarray, "m 2"]
 Edges = Int[np.ndarray, "2 e"]
-Values = Float[np.ndarray, " n"]
+PerPair = Float[np.ndarray, " m"]
 
 
 def unit_rows(z: Table) -> Table:

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate.arrays import Edges, Index, Pairs, Rows, Values
+from muxgcl.evaluate.arrays import Edges, Index, Pairs, PerPair, Rows
 
 Similarity = Literal["cosine", "dot"]
 
@@ -20,7 +20,7 @@ Similarity = Literal["cosine", "dot"]
 class HiddenEdges:
     """A graph with edges taken out, and the question to ask about it."""
 
-    edge_index: Edges  # what is left, in the order it came
+    edge_index: Int[np.ndarray, "2 left"]  # in the order it came
     kept: Bool[np.ndarray, " e"]  # which entries of the original edge_index these are
     positives: Pairs  # hidden edges, one row an undirected edge, smaller node first
     negatives: Pairs  # as many pairs without an edge in the whole graph
@@ -83,7 +83,7 @@ def link_prediction(
     return LinkScores(float(auc), float(ap), len(hidden.positives))
 
 
-def similarities(z: Rows, pairs: Pairs, *, similarity: Similarity = "cosine") -> Values:
+def similarities(z: Rows, pairs: Pairs, *, similarity: Similarity = "cosine") -> PerPair:
     """Cosine or dot product of each pair of rows; a zero row is similar to nothing."""
     z = np.asarray(z)
     left, right = (z[side].astype(np.float64) for side in pairs.T)

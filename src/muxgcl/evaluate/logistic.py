@@ -3,8 +3,9 @@ r"""Logistic regression, one class against the rest, along a whole path of stren
 $$\min_{w, b} \sum_i \log(1 + e^{-s_i (w \cdot x_i + b)}) + \frac{1}{2C} |w|^2,
   \qquad s_i = \pm 1 \text{ inside and outside the class}$$
 
-Problem and $C$ are scikit-learn's, and so is the solution. A probe asks for it thousands of times
-on a few rows (strengths x classes x splits), and three facts make that cheap:
+Problem and $C$ are scikit-learn's, and so is the solution once scikit-learn is run to convergence
+(at its default tolerance it stops earlier, and nodes near a tie may fall the other way). A probe
+asks for it thousands of times on a few rows, and three facts make that cheap:
 
 - In the eigenbasis of the rows a diagonal matrix preconditions well, and wide tables are narrow.
 - All classes share the rows: one step of conjugate gradients for all is two matrix products.

@@ -78,9 +78,9 @@ class PaperProtocol:
         >>> y = rng.integers(0, 2, 200)
         >>> protocol = PaperProtocol(y, seed=0)
         >>> for epoch in (299, 300):
-        ...     protocol.observe(epoch, rng.normal(size=(200, 4)) + 3 * y[:, None])
-        >>> len(protocol.result().epochs)
-        2
+        ...     scores = protocol.observe(epoch, rng.normal(size=(200, 4)) + 3 * y[:, None])
+        >>> sorted(protocol.result().epochs)
+        [299, 300]
     """
 
     def __init__(self, y: Labels, seed: int = 0, *, repeats: int = 3) -> None:

@@ -1,0 +1,65 @@
+"""k-means finds what was planted, and nothing where nothing was."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from muxgcl.errors import UserError
+from muxgcl.evaluate import assign, cluster
+
+
+def planted(n: int = 120, k: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    y = np.arange(n) % k
+    return np.eye(k)[y] + 0.05 * np.random.default_rng(0).normal(size=(n, k)), y
+
+
+def test_planted_clusters_are_found() -> None:
+    z, y = planted()
+    result = cluster(z, y, repeats=3)
+    assert result.nmi_scores == pytest.approx([1, 1, 1])
+    assert result.ari_scores == pytest.approx([1, 1, 1])
+    assert result.to_dict()["nmi"] == {"mean": pytest.approx(1), "std": pytest.approx(0), "n": 3}
+
+
+def test_noise_agrees_with_no_labels() -> None:
+    rng = np.random.default_rng(0)
+    result = cluster(rng.normal(size=(500, 8)), rng.integers(0, 4, 500), repeats=2)
+    assert abs(result.ari.mean) < 0.05
+    assert result.nmi.mean < 0.05
+
+
+def test_only_the_direction_of_a_row_counts() -> None:
+    z, y = planted()
+    stretched = z * np.random.default_rng(1).uniform(0.01, 100, (len(z), 1))
+    assert cluster(stretched, y, repeats=1).nmi.mean == pytest.approx(1)
+
+
+def test_two_classes_merged_score_as_computed_by_hand() -> None:
+    z, y = planted(k=4)
+    merged = np.where(y == 3, 2, y)  # three classes, so three clusters of four planted ones
+    got = cluster(z[y < 3], merged[y < 3], repeats=1)
+    assert got.ari.mean == pytest.approx(1)
+    halves = cluster(z[y < 2], np.arange((y < 2).sum()) // 2 % 2, repeats=1)  # labels across both
+    assert halves.nmi.mean == pytest.approx(0, abs=1e-9)
+
+
+def test_unlabelled_nodes_are_clustered_and_not_scored() -> None:
+    z, y = planted()
+    y[::7] = -1
+    assert len(assign(z, 4)) == len(z)
+    assert cluster(z, y, repeats=1).ari.mean == pytest.approx(1)
+
+
+def test_a_seed_fixes_the_clusters_and_sparse_rows_do_too() -> None:
+    z = np.random.default_rng(0).normal(size=(200, 6))
+    assert np.array_equal(assign(z, 5, seed=3), assign(z, 5, seed=3))
+    y, thin = np.arange(200) % 5, sparse.csr_array(planted(200, 5)[0])
+    assert cluster(thin, y, repeats=1).nmi.mean == pytest.approx(1)
+
+
+def test_labels_or_clusters_that_are_not_there_are_refused() -> None:
+    z, y = planted()
+    with pytest.raises(UserError, match="expected labels"):
+        cluster(z, np.full_like(y, -1))
+    with pytest.raises(UserError, match="between 1 and 120 clusters, got 121"):
+        assign(z, 121)
