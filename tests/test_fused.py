@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 import torch
 from contrast_cases import assert_agrees, clustered, evaluate, pair_weight, spread, unit
-from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.kernels import PairWeight
@@ -13,7 +12,7 @@ from muxgcl.kernels import PairWeight
 pytest.importorskip("triton", reason="Triton is not installed")
 if not torch.cuda.is_available():
     import triton_interpreter  # noqa: F401  mends the interpreter before a kernel runs
-from muxgcl.kernels import fused
+from muxgcl.kernels import all_pairs, fused
 
 pytestmark = [
     pytest.mark.skipif(torch.cuda.is_available(), reason="tests/gpu states it on the device"),
@@ -155,19 +154,19 @@ def test_an_upstream_gradient_of_zero_is_zero_everywhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("blocks", "tiles", "splits"), [(44, 43, 3), (22, 43, 6), (120, 120, 1), (1, 1, 1)]
+    ("blocks", "tiles", "parts"),
+    [(44, 85, 3), (22, 85, 6), (120, 240, 1), (216, 430, 3), (1, 1, 1)],
 )
-def test_programs_fill_the_processors(blocks: int, tiles: int, splits: int) -> None:
-    assert fused._splits(blocks, tiles) == splits
+def test_programs_fill_the_processors(blocks: int, tiles: int, parts: int) -> None:
+    assert all_pairs.split(blocks, tiles) == parts
 
 
 def test_what_the_kernel_cannot_do_is_said_in_a_line() -> None:
     z = unit(4, 8)
+    curve, wide = PairWeight(z, z, curve=torch.ones(3)), unit(2, 600)
     with pytest.raises(UserError, match="no weight curve"):
-        curve = PairWeight(z, z, curve=torch.ones(3))
         fused.negative_sum(z, z, curve, temperature=0.4)
     with pytest.raises(UserError, match="got 600"):
-        wide = unit(2, 600)
         fused.negative_sum(wide, wide, temperature=0.4)
     with pytest.raises(UserError, match="got 'fp8'"):
         fused.negative_sum(z, z, temperature=0.4, precision="fp8")

@@ -1,11 +1,12 @@
 """A sparse matrix in CSR times a dense table, in Triton.
 
-A program owns one row of the result and some of its columns. It reads the row's entries a chunk at
-a time, gathers as many rows of the dense table, and adds them into a tile of (chunk x columns) that
-stays in registers; the tile is summed over the chunk once, at the end. So nothing of size
-(entries x width) is written, and the order of the additions is fixed. A row of thousands of entries
-(a hub) must not keep the others waiting: where rows are long on average, chunks are long and columns
-few, which spreads a row over more programs and leaves fewer steps that follow one another.
+A program owns one row of the result and some of its columns. It reads the row's entries a chunk
+at a time, gathers as many rows of the dense table, and adds them into a tile of (chunk x columns)
+that stays in registers; the tile is summed over the chunk once, at the end. So nothing of size
+(entries x width) is written, and the order of the additions is fixed. A row of thousands of
+entries (a hub) must not keep the others waiting: where rows are long on average, chunks are long
+and columns few, which spreads a row over more programs and leaves fewer steps that follow one
+another.
 """
 
 import torch

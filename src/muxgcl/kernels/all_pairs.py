@@ -1,0 +1,257 @@
+r"""The walk over all pairs of two tables, in Triton: what both passes of `fused.py` are made of.
+
+A program owns a block of rows (anchors, say) and meets all the others (keys) tile by tile. Of a
+tile it computes the cosines, from them the push $e_{ij} = w_{ij} \exp((\langle a_i, b_j\rangle -
+1)/\tau)$, adds the push up row by row, and adds `push @ others` to a table that stays in
+registers. The tile itself is forgotten: no [n, m] matrix ever leaves the chip.
+
+**Own nodes.** A node is no negative of itself. Only the few tiles on the diagonal hold such
+pairs, and only the last tile may be ragged: they are peeled into a second loop, and the first,
+hot one has no mask and no branch, which would keep the tensor cores waiting. Where the nodes come
+as index tensors, any tile may hold such pairs, and all of them go through the second loop.
+
+**Several views.** Stacked tables repeat the nodes, and the pair weight depends on the nodes
+alone. A tile takes the same nodes from `shared` views side by side and computes their weights
+once.
+
+**Parts.** Where there are fewer blocks than processors, or the last wave of programs would be
+nearly empty, the tiles of a block are dealt out among several programs. Each writes its own part,
+and the parts are added in a fixed order: nothing is added atomically, so two runs give the same
+bits.
+
+**Half precision.** Unit rows lose little in 16 bits, and products are summed in 32. The push is
+rounded to 16 bits only as an operand of the second product, and multiplied before by what brings
+the largest possible one to 2^15, so that fp16's range is used from its upper end.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+Precision = Literal["fp16", "bf16", "tf32", "fp32"]
+LARGEST = 2.0**15  # what the largest push becomes before it is rounded; fp16 ends at 2^16
+PROCESSORS = 132  # of an H200
+START = 4  # tiles that a program could do in the time it takes to start and to write its part
+MOST_PARTS = 16
+
+
+class Block(NamedTuple):
+    """How much of the matrix a program works on at a time, and with what."""
+
+    rows: int  # it owns
+    cols: int  # nodes it meets at a time, in each of the `shared` views
+    shared: int  # views that share a tile of weights, where there are as many
+    warps: int
+    stages: int
+
+
+# by the bytes of a padded row of both tables, embedding and weight: the first key that is enough
+FORWARD: dict[int, Block] = {
+    512: Block(rows=128, cols=64, shared=2, warps=8, stages=3),
+    768: Block(rows=128, cols=32, shared=2, warps=8, stages=3),
+    1280: Block(rows=64, cols=32, shared=1, warps=4, stages=2),
+    2048: Block(rows=64, cols=16, shared=1, warps=4, stages=2),
+    4096: Block(rows=16, cols=16, shared=1, warps=4, stages=2),
+}
+BACKWARD = FORWARD.copy()
+
+
+@triton.jit
+def _walk(
+    own_ptr,  # [own views * owns, D]  rows of the blocks: anchors forward, keys backward
+    other_ptr,  # [VIEWS * others, D]  rows they meet
+    own_weight_ptr,  # [owns, R]       pair weights, one row a node, or None
+    other_weight_ptr,  # [others, R]   or None
+    own_node_ptr,  # [owns]            node of every row, or None: the row's place in its view
+    other_node_ptr,  # [others]        or None
+    coefficient_ptr,  # [VIEWS * others]  a factor of each other row, or None
+    sum_ptr,  # [splits, own views * owns]      out, or None
+    pull_ptr,  # [splits, own views * owns, D]  out
+    owns,
+    others,
+    offset,
+    slope,
+    scale,  # push = weight * 2^(scale * cosine + shift)
+    shift,
+    D: tl.constexpr,
+    R: tl.constexpr,
+    VIEWS: tl.constexpr,
+    SHARED: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    GROUPS: tl.constexpr = VIEWS // SHARED
+    WIDTH: tl.constexpr = SHARED * COLS  # of a tile: `COLS` nodes in each of `SHARED` views
+    block, own_view, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    splits = tl.num_programs(2)
+    row = block * ROWS + tl.arange(0, ROWS)  # [ROWS] nodes, or rows of the one view
+    here = row < owns
+    place = tl.arange(0, WIDTH)  # [WIDTH] of a tile
+    node = place % COLS
+    across = tl.arange(0, D)
+    own_row = own_view * owns + row
+    own = tl.load(own_ptr + own_row[:, None] * D + across, mask=here[:, None], other=0.0)
+    other_row = place // COLS * others + node  # [WIDTH] rows of the first tile
+    other_at = other_row[:, None] * D + across  # [WIDTH, D]
+    own_node = row
+    if own_node_ptr is not None:
+        own_node = tl.load(own_node_ptr + row, mask=here, other=-1)
+    if own_weight_ptr is not None:
+        along = tl.arange(0, R)
+        weight_at = tl.arange(0, COLS)[:, None] * R + along  # [COLS, R]
+        own_weight = tl.load(
+            own_weight_ptr + row[:, None] * R + along, mask=here[:, None], other=0.0
+        )
+
+    last = tl.cdiv(others, COLS) - 1  # the tile that may be ragged
+    first_own = tl.minimum(block * ROWS // COLS, last)
+    end_own = tl.minimum(tl.cdiv(block * ROWS + ROWS, COLS), last)
+    if own_node_ptr is not None:
+        first_own = 0
+        end_own = last
+    peeled = end_own - first_own  # tiles, and the last one
+
+    pull = tl.zeros([ROWS, D], dtype=tl.float32)
+    total = tl.zeros([ROWS], dtype=tl.float32)
+    for PEELED in tl.static_range(2):
+        tiles = peeled + 1 if PEELED else last - peeled
+        for step in range(split, tiles * GROUPS, splits):
+            index = step // GROUPS
+            if PEELED:
+                tile = tl.where(index < peeled, first_own + index, last)
+            else:
+                tile = tl.where(index < first_own, index, index + peeled)
+            start = tile * COLS  # node
+            begin = (step % GROUPS * SHARED * others + start).to(tl.int64)  # row
+            there = node < others - start  # [WIDTH], all of them in the hot loop
+            at = other_ptr + begin * D + other_at
+            other = tl.load(at, mask=there[:, None], other=0.0) if PEELED else tl.load(at)
+            cosine = tl.dot(own, tl.trans(other), input_precision=PRECISION)  # [ROWS, WIDTH]
+            push = tl.exp2(cosine * scale + shift)
+            if own_weight_ptr is not None:
+                at = other_weight_ptr + start * R + weight_at
+                if PEELED:
+                    inside = tl.arange(0, COLS) < others - start
+                    other_weight = tl.load(at, mask=inside[:, None], other=0.0)
+                else:
+                    other_weight = tl.load(at)
+                weight = tl.dot(own_weight, tl.trans(other_weight), input_precision=PRECISION)
+                weight = tl.maximum(weight * slope + offset, 0.0)  # [ROWS, COLS]
+                if SHARED > 1:
+                    weight = tl.broadcast_to(weight[:, None, :], [ROWS, SHARED, COLS])
+                    weight = tl.reshape(weight, [ROWS, WIDTH])
+                push *= weight
+            if coefficient_ptr is not None:
+                at = coefficient_ptr + begin + other_row
+                push *= tl.load(at, mask=there, other=0.0) if PEELED else tl.load(at)
+            if PEELED:
+                other_node = start + node  # [WIDTH]
+                if other_node_ptr is not None:
+                    other_node = tl.load(other_node_ptr + other_node, mask=there, other=-1)
+                push = tl.where((own_node[:, None] != other_node) & there, push, 0.0)
+            if sum_ptr is not None:
+                total += tl.sum(push, 1)
+            pull = tl.dot(push.to(other.dtype), other, pull, input_precision=PRECISION)
+
+    out = (split * tl.num_programs(1) * owns).to(tl.int64) + own_row  # [ROWS]
+    tl.store(pull_ptr + out[:, None] * D + across, pull, mask=here[:, None])
+    if sum_ptr is not None:
+        tl.store(sum_ptr + out, total, mask=here)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """Anchors or keys as the kernel reads them."""
+
+    table: Tensor  # [views * count, D]
+    weight: Tensor | None  # [count, R]
+    node: Tensor | None  # [count], where a row's place in its view does not say it
+    count: int
+    views: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllPairs:
+    """All pairs of anchors and keys, and how they are weighed."""
+
+    anchors: Side
+    keys: Side
+    offset: float
+    slope: float
+    temperature: float
+    precision: Precision
+
+    @property
+    def lift(self) -> float:
+        """What forward's sums and pulls are multiplied by, so that no push exceeds `LARGEST`."""
+        return LARGEST / max(1.0, self.offset + abs(self.slope))
+
+    def forward(self) -> tuple[Tensor, Tensor]:
+        """Parts of the anchors' sums [parts, n] and pulls [parts, n, D], times `lift`."""
+        sums, pulls = self._walk(self.anchors, self.keys, FORWARD, math.log2(self.lift), None)
+        assert sums is not None
+        return sums, pulls
+
+    def backward(self, coefficient: Tensor) -> Tensor:
+        """Parts of the keys' pulls [parts, m, D], each anchor's push times its coefficient."""
+        return self._walk(self.keys, self.anchors, BACKWARD, 0.0, coefficient)[1]
+
+    def _walk(
+        self,
+        own: Side,
+        other: Side,
+        blocks: dict[int, Block],
+        lift: float,
+        coefficient: Tensor | None,
+    ) -> tuple[Tensor | None, Tensor]:
+        width, rank = own.table.shape[1], 0 if own.weight is None else own.weight.shape[1]
+        row_bytes = own.table.element_size() * (width + rank)
+        block = blocks[min(size for size in blocks if size >= row_bytes)]
+        grid = triton.cdiv(own.count, block.rows), own.views
+        parts = split(grid[0] * grid[1], triton.cdiv(other.count, block.cols))
+        pulls = own.table.new_empty((parts, *own.table.shape), dtype=torch.float32)
+        sums = pulls.new_empty(pulls.shape[:2]) if coefficient is None else None
+        rate = math.log2(math.e) / self.temperature
+        with torch.cuda.device_of(own.table):
+            _walk[*grid, parts](
+                own.table,
+                other.table,
+                own.weight,
+                other.weight,
+                own.node,
+                other.node,
+                coefficient,
+                sums,
+                pulls,
+                own.count,
+                other.count,
+                self.offset,
+                self.slope,
+                rate,
+                lift - rate,
+                D=width,
+                R=rank,
+                VIEWS=other.views,
+                SHARED=math.gcd(block.shared, other.views),
+                ROWS=block.rows,
+                COLS=block.cols,
+                PRECISION="ieee" if self.precision == "fp32" else "tf32",
+                num_warps=block.warps,
+                num_stages=block.stages,
+            )
+        return sums, pulls
+
+
+def split(blocks: int, tiles: int) -> int:
+    """Among how many programs a block's tiles are dealt out: the least time in whole waves."""
+
+    def time(parts: int) -> float:
+        return math.ceil(blocks * parts / PROCESSORS) * (tiles / parts + START)
+
+    return min(range(1, min(tiles, MOST_PARTS) + 1), key=time)
