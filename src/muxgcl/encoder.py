@@ -35,7 +35,9 @@ def activation(name: Activation) -> nn.Module:
         "none": nn.Identity(),
     }
     if name not in kinds:
-        raise UserError(f"activation must be one of {', '.join(get_args(Activation))}, got {name!r}")
+        raise UserError(
+            f"activation must be one of {', '.join(get_args(Activation))}, got {name!r}"
+        )
     return kinds[name]
 
 

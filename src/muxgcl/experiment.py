@@ -16,7 +16,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from muxgcl.config import TrainConfig, preset, split_settings, unknown_name
+from muxgcl.auto import choose
+from muxgcl.config import TrainConfig, hints, preset, split_settings, unknown_name
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import Backend, resolve
@@ -53,11 +54,18 @@ class Plan:
         preset_name: str = "best",
         dataset: str = "graph",
         overrides: Mapping[str, Any] | None = None,
+        *,
+        graph: Graph | None = None,
         **rest: Any,
     ) -> Self:
-        """A preset's settings with some overridden."""
+        """A preset's settings with some overridden; preset `auto` looks at the graph."""
         kind = find_method(method)
-        values = {**preset(method, preset_name, dataset), **(overrides or {})}
+        if preset_name == "auto" and graph is not None:
+            known = {*hints(TrainConfig), *hints(kind.Config)}
+            start = {c.key: c.value for c in choose(graph) if c.key in known}
+        else:
+            start = preset(method, preset_name, dataset)
+        values = {**start, **(overrides or {})}
         train, settings = split_settings(values, TrainConfig, kind.Config)
         return cls(
             method=method,

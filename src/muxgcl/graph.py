@@ -117,7 +117,8 @@ class Graph:
     def to(self, device: torch.device | str) -> Self:
         """The same graph on another device."""
         tensors = {
-            name: getattr(self.adjacency, name).to(device) for name in Adjacency.__dataclass_fields__
+            name: getattr(self.adjacency, name).to(device)
+            for name in Adjacency.__dataclass_fields__
         }
         return replace(self, features=self.features.to(device), adjacency=Adjacency(**tensors))
 
@@ -152,5 +153,3 @@ def features_of(x: Tensor) -> Features:
         entries = x.to_sparse_coo().coalesce()
     row, col = entries.indices()
     return SparseMatrix.from_entries(row, col, entries.values().float(), tuple(x.shape))
-
-

@@ -159,9 +159,7 @@ class Run:
     def save_embeddings(self, ids: np.ndarray[Any, Any], embedding: Tensor) -> None:
         """Node ids and their embeddings."""
         table = embedding.detach().cpu().float().numpy()
-        write_atomically(
-            self.embeddings_file, lambda file: np.savez(file, id=ids, embedding=table)
-        )
+        write_atomically(self.embeddings_file, lambda file: np.savez(file, id=ids, embedding=table))
 
     def embeddings(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Node ids and their embeddings."""
@@ -185,4 +183,3 @@ class Run:
             return dict(json.loads(self.scores_file.read_text(encoding="utf-8")))
         except ValueError as error:
             raise UserError(f"{self.scores_file} is damaged: {error}") from None
-

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from muxgcl.bench import bench_epoch, bench_kernels
+from muxgcl.bench.epoch import bench_epoch
+from muxgcl.bench.kernels import bench_kernels
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console

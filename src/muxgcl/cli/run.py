@@ -8,10 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from muxgcl.auto import choose
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.options import CaptureMode, Protocol
 from muxgcl.cli.pipeline import Judging, default_folder, run_one
+from muxgcl.cli.progress import console
 from muxgcl.cli.source import Source
 from muxgcl.config import parse_pairs
 from muxgcl.errors import UserError
@@ -134,11 +136,15 @@ def _run(
         preset,
         where.dataset,
         overrides,
+        graph=tensors,
         seed=seed,
         device=device,
         backend=backend,
         capture=capture.value,
     )
+    if preset == "auto":
+        for choice in choose(tensors):
+            console.print(f"[dim]{choice.key} = {choice.value}: {choice.reason}[/dim]")
     results = []
     for number in range(seed, seed + seeds):
         this = replace(plan, seed=number)

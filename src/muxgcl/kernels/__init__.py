@@ -68,4 +68,13 @@ def _function(name: str, backend: Backend) -> Callable[..., Tensor]:
     return partial(function, precision=precision) if precision else function
 
 
-__all__ = ["BACKENDS", "PRECISIONS", "Backend", "Ids", "PairWeight", "contrast", "negative_sum", "resolve"]
+__all__ = [
+    "BACKENDS",
+    "PRECISIONS",
+    "Backend",
+    "Ids",
+    "PairWeight",
+    "contrast",
+    "negative_sum",
+    "resolve",
+]

@@ -40,15 +40,11 @@ class Grace(Method):
 
     def __init__(self, graph: Graph, cfg: GraceConfig, context: Context) -> None:
         super().__init__()
-        self.views = [
-            Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)
-        ]
+        self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
         self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
         only_last = [0.0] * cfg.layers + [1.0]
-        self.contrast = MultiplexPatchContrast(
-            only_last, cfg.temperature, backend=context.backend
-        )
+        self.contrast = MultiplexPatchContrast(only_last, cfg.temperature, backend=context.backend)
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The contrast of the last scale, on two fresh views."""

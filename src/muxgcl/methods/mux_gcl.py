@@ -54,9 +54,7 @@ class MuxGcl(Method):
                 f"(layers + 1), got {list(cfg.scale_weights)}"
             )
         self.cfg, self.context = cfg, context
-        self.views = [
-            Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)
-        ]
+        self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
         self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
         self.contrast = MultiplexPatchContrast(

@@ -1,0 +1,69 @@
+"""Try block sizes of the fused kernel: the figures behind the table in `kernels/fused.py`.
+
+Prints the five best for each direction, width and size; run it on the GPU that the table is for.
+"""
+
+import argparse
+import itertools
+import json
+
+import torch
+from torch.nn.functional import normalize
+
+from muxgcl.bench.clock import matmul_ceiling, milliseconds
+from muxgcl.kernels import PairWeight, fused
+
+
+def unit(n: int, d: int) -> torch.Tensor:
+    return normalize(torch.randn(n, d, device="cuda"), dim=1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[2708, 13752])
+    parser.add_argument("--width", type=int, nargs="+", default=[128, 256])
+    parser.add_argument("--rank", type=int, default=128)
+    parser.add_argument("--precision", default="fp16")
+    parser.add_argument("--views", type=int, default=2, help="stacked views of the anchors")
+    parser.add_argument("--out", default=None)
+    parser.add_argument("--rows", type=int, nargs="+", default=[64, 128])
+    parser.add_argument("--cols", type=int, nargs="+", default=[32, 64, 128])
+    parser.add_argument("--shared", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--warps", type=int, nargs="+", default=[4, 8])
+    parser.add_argument("--stages", type=int, nargs="+", default=[2, 3])
+    args = parser.parse_args()
+    device = torch.device("cuda")
+    ceiling = matmul_ceiling(device, args.precision)
+    print(f"ceiling {ceiling:.0f} TFLOP/s ({args.precision})", flush=True)
+    choices = list(itertools.product(args.rows, args.cols, args.shared, args.warps, args.stages))
+    for width, n in itertools.product(args.width, args.nodes):
+        weight = PairWeight(unit(n, args.rank), unit(n, args.rank))
+        anchor, keys = unit(args.views * n, width), unit(2 * n, width)
+        pairs = fused._pairs(anchor, keys, weight, 0.4, n, args.precision)
+        coefficient = torch.rand(args.views * n, device=device)
+        work = 2 * args.views * n * 2 * n * 2 * width + 2 * n * n * args.rank
+        for direction in ("forward", "backward"):
+            found = []
+            for rows, cols, shared, warps, stages in choices:
+                block = fused.Block(rows, cols, shared, warps, stages)
+                fused.BLOCKS = fused.BACKWARD_BLOCKS = {4096: block}
+                given = None if direction == "forward" else coefficient
+                try:
+                    ms = milliseconds(lambda given=given: pairs.walk(given), device, 0.05)
+                except Exception as error:  # a block that does not fit the chip is no candidate
+                    print("no", block, str(error)[:80].replace("\n", " "), flush=True)
+                    continue
+                found.append((ms, block))
+            found.sort(key=lambda pair: pair[0])
+            for ms, block in found[:5]:
+                share = work / ms / 1e9 / ceiling
+                print(f"n {n} d {width} {direction} {ms:.4f} ms {share:.0%} {block}", flush=True)
+            if args.out:
+                with open(args.out, "a") as file:
+                    for ms, block in found:
+                        row = {"nodes": n, "width": width, "direction": direction, "ms": ms}
+                        file.write(json.dumps({**row, **block._asdict()}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
