@@ -34,7 +34,7 @@ def loop_negative_sum(
             w = 1.0
             if weight is not None:
                 p, q = weight.rows[i % len(weight.rows)], weight.cols[j % len(weight.cols)]
-                w = max(0.0, float(weight.offset + weight.slope * (p @ q)))
+                w = min(1.0, max(0.0, float(weight.offset + weight.slope * (p @ q))))
             total = total + w * torch.exp((a @ b - 1) / t)
         sums.append(total)
     return torch.stack(sums)

@@ -12,7 +12,7 @@ Ids = int | tuple[Int[Tensor, " n"], Int[Tensor, " m"]] | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairWeight:
-    r"""$w_{ij} = \max(0, \text{offset} + \text{slope}\,\langle p_i, q_j\rangle)$.
+    r"""$w_{ij} = \text{offset} + \text{slope}\,\langle p_i, q_j\rangle$, cut to [0, 1].
 
     The rows of both tables are unit vectors, one per node; a stacked table of anchors or keys reads
     row `i % len(rows)`. With a `curve` the weight is that function of the cosine instead: its values
@@ -29,7 +29,7 @@ class PairWeight:
         """Weights of the nodes `start:stop` against all nodes of `cols`."""
         cosine = self.rows[start:stop] @ self.cols.T
         if self.curve is None:
-            return cosine.mul_(self.slope).add_(self.offset).clamp_(min=0)
+            return cosine.mul_(self.slope).add_(self.offset).clamp_(0, 1)
         position = (cosine.clamp_(-1, 1) + 1) * ((len(self.curve) - 1) / 2)
         left = position.long().clamp_(max=len(self.curve) - 2)
         return torch.lerp(self.curve[left], self.curve[left + 1], position - left)

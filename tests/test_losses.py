@@ -1,0 +1,106 @@
+"""Equations 1 to 5 of the paper as triple loops in float64, against the module."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+from torch.testing import assert_close
+
+from muxgcl.errors import UserError
+from muxgcl.losses.multiscale import MultiplexPatchContrast
+
+
+def tables(layers: int, n: int, d: int) -> dict[int, Tensor]:
+    make = lambda: normalize(torch.randn(n, d, dtype=torch.float64), dim=1)  # noqa: E731
+    return {k: make() for k in range(layers + 1)}
+
+
+def paper_loss(
+    one: dict[int, Tensor],
+    two: dict[int, Tensor],
+    patches: list[Tensor] | None,
+    scale_weights: list[float],
+    t: float,
+    *,
+    released: bool = False,
+    eta: str = "half",
+) -> float:
+    """The paper's objective with its sign turned, pair by pair."""
+    last = len(scale_weights) - 1
+    n = len(one[last])
+
+    def omega(i: int, j: int, near: int, far: int) -> float:
+        if patches is None:
+            return 1.0
+        cosine = float(patches[near][i] @ patches[far][j])
+        return 1 - (1 + cosine) / 2 if eta == "half" else 1 - max(0.0, cosine)
+
+    def pair(u: dict[int, Tensor], v: dict[int, Tensor], i: int, k: int) -> float:
+        near, far = (k, last) if released else (last, k)
+        positive = math.exp(float(u[near][i] @ v[far][i]) / t)
+        negatives = 0.0
+        for j in range(n):
+            if j == i:
+                continue
+            inter = math.exp(float(u[near][i] @ v[far][j]) / t)
+            intra = math.exp(float(u[near][i] @ u[far][j]) / t)
+            negatives += omega(i, j, near, far) * (inter + intra)
+        return -math.log(positive / (positive + negatives))
+
+    total = 0.0
+    for k, weight in enumerate(scale_weights):
+        for i in range(n):
+            total += weight * (pair(one, two, i, k) + pair(two, one, i, k)) / (2 * n)
+    return total
+
+
+@pytest.mark.parametrize("weights", [[0.3, 0.7], [0.2, 0.2, 0.6], [0.1, 0.4, 0.2, 0.3]])
+@pytest.mark.parametrize("affinity", [False, True])
+@pytest.mark.parametrize("released", [False, True])
+@pytest.mark.parametrize("eta", ["half", "clamp"])
+@pytest.mark.parametrize("backend", ["reference", "chunked"])
+def test_the_loss_is_the_papers_equations(
+    weights: list[float], affinity: bool, released: bool, eta: str, backend: str
+) -> None:
+    layers, n = len(weights) - 1, 7
+    one, two = tables(layers, n, 5), tables(layers, n, 5)
+    patches = list(tables(layers, n, 4).values()) if affinity else None
+    loss = MultiplexPatchContrast(
+        weights,
+        0.4,
+        direction="released" if released else "paper",
+        likelihood=eta,
+        backend=backend,
+    )
+    got = sum(loss(one, two, patches).values())
+    want = paper_loss(one, two, patches, weights, 0.4, released=released, eta=eta)
+    assert_close(got, torch.tensor(want, dtype=torch.float64))
+
+
+def test_both_views_count_the_same() -> None:
+    one, two, patches = tables(2, 9, 4), tables(2, 9, 4), list(tables(2, 9, 3).values())
+    loss = MultiplexPatchContrast([0.2, 0.3, 0.5], 0.5)
+    assert_close(loss(one, two, patches), loss(two, one, patches))
+
+
+def test_a_scale_without_weight_is_not_even_read() -> None:
+    one, two = tables(2, 5, 4), tables(2, 5, 4)
+    loss = MultiplexPatchContrast([0.0, 0.0, 1.0], 0.5)
+    assert loss.scales == {2}
+    assert list(loss({2: one[2]}, {2: two[2]})) == ["scale 2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([0.5, 0.4], 0.5), "sum to 1"),
+        (([-0.5, 1.5], 0.5), "negative"),
+        (([0.5, 0.5], 0.0), "temperature must be positive, got 0.0"),
+        (([0.5, 0.5], -1.0), "got -1.0"),
+    ],
+)
+def test_bad_settings_are_named(arguments: tuple, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        MultiplexPatchContrast(*arguments)
