@@ -1,0 +1,39 @@
+"""What needs no training: raw features, propagation, an untrained encoder."""
+
+import torch
+from torch.testing import assert_close
+
+from muxgcl.augment import clean
+from muxgcl.datasets import load_dataset
+from muxgcl.datasets.planted import planted
+from muxgcl.encoder import GCN
+from muxgcl.evaluate.controls import propagated_features
+from muxgcl.graph import Graph
+from muxgcl.methods import Context
+from muxgcl.methods.random_gcn import RandomGcn, RandomGcnConfig
+from muxgcl.methods.raw import Raw, RawConfig
+from muxgcl.methods.sgc import Sgc, SgcConfig
+
+DATA = planted(nodes=40, isolated=2)
+GRAPH = Graph.from_data(DATA)
+
+
+def test_raw_features_come_back_as_they_were() -> None:
+    assert torch.equal(Raw(GRAPH, RawConfig(), Context()).embed(GRAPH), DATA.x)
+    cora = load_dataset("cora")  # sparse in training
+    graph = Graph.from_data(cora)
+    assert torch.equal(Raw(graph, RawConfig(), Context()).embed(graph), cora.x)
+
+
+def test_propagation_is_that_of_the_control() -> None:
+    for steps in (0, 1, 2):
+        want = propagated_features(DATA.x.numpy(), DATA.edge_index.numpy(), steps=steps)
+        got = Sgc(GRAPH, SgcConfig(steps=steps), Context()).embed(GRAPH)
+        assert_close(got, torch.from_numpy(want))
+
+
+def test_the_untrained_encoder_is_that_of_grace_before_training() -> None:
+    torch.manual_seed(5)
+    method = RandomGcn(GRAPH, RandomGcnConfig(width=16), Context())
+    torch.manual_seed(5)
+    assert torch.equal(method.embed(GRAPH), GCN(GRAPH.num_features, 16).embed(clean(GRAPH)))
