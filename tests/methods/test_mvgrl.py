@@ -1,5 +1,6 @@
 """MVGRL: the diffusion against the inverse, and the objective across views."""
 
+import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
@@ -10,13 +11,14 @@ from muxgcl.losses.infomax import infomax
 from muxgcl.methods import Context
 from muxgcl.methods.diffusion import BLOCK_BYTES, diffusion
 from muxgcl.methods.mvgrl import Mvgrl, MvgrlConfig
+from muxgcl.sparse import SparseMatrix
 
 GRAPH = Graph.from_data(planted(nodes=40, isolated=2))
 EVERY = 40  # neighbours: all of them
 
 
-def dense(matrix: object) -> Tensor:
-    return matrix @ torch.eye(40)  # type: ignore[operator]
+def dense(matrix: SparseMatrix) -> Tensor:
+    return matrix @ torch.eye(40)
 
 
 def exact(alpha: float) -> Tensor:
@@ -30,9 +32,9 @@ def test_the_diffusion_is_the_inverse() -> None:
         assert_close(got.double(), exact(alpha), rtol=0, atol=2e-6)
 
 
-def test_blocks_of_columns_give_the_same(monkeypatch: object) -> None:
+def test_blocks_of_columns_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = dense(diffusion(GRAPH, 0.2, neighbours=EVERY))
-    monkeypatch.setattr("muxgcl.methods.diffusion.BLOCK_BYTES", 4 * 40 * 7)  # type: ignore[attr-defined]
+    monkeypatch.setattr("muxgcl.methods.diffusion.BLOCK_BYTES", 4 * 40 * 7)
     assert BLOCK_BYTES > 4 * 40 * 40
     assert_close(dense(diffusion(GRAPH, 0.2, neighbours=EVERY)), whole)
 
