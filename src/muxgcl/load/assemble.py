@@ -1,0 +1,121 @@
+"""Edges, nodes and labels → one graph, and a line for every rule that was applied."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from muxgcl.errors import UserError
+from muxgcl.load.edges import EdgeList, place_among, undirected
+from muxgcl.load.encode import Encoding, encode, learn_encoding
+from muxgcl.load.ids import Ids, as_array, in_order, join, positions
+from muxgcl.load.labels import classes
+from muxgcl.load.nodes import NodeTable, no_numbers, rows_of
+from muxgcl.load.safety import quoted
+from muxgcl.load.structure import BINS, SIGNS, structural_features
+from muxgcl.load.table import WIDE, to_dense
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """A graph ready for training, and what was done to make it so.
+
+    Args:
+        data: `x` float32 (dense, or sparse COO where dense would be large and mostly zeros),
+            `edge_index` in both directions, sorted, without self-loops; where there are any,
+            `edge_weight` float32 and `y` int64 with -1 for a missing label.
+        ids: the nodes' ids in order, int64 or unicode.
+        label_names: the name of each class in `y`.
+        columns: the columns of the table of nodes as they were read, for a report.
+        notes: one line for every rule applied.
+        encoding: how columns became features; `load(..., encoding=...)` treats new nodes alike.
+    """
+
+    data: Data
+    ids: NDArray[Any]
+    label_names: list[str]
+    columns: dict[str, NDArray[Any]]
+    notes: list[str]
+    encoding: Encoding
+
+
+def assemble(
+    edges: EdgeList,
+    nodes: NodeTable | None,
+    labels: NodeTable | None,
+    *,
+    encoding: Encoding | None,
+    scale: bool,
+) -> Loaded:
+    """Nodes in the order of their table, or sorted by id where there is none."""
+    if nodes is None:
+        nodes = _nodes_of(edges, labels)
+    ends = place_among(edges, nodes.ids, nodes.name)
+    edge_index, weight, changes = undirected(*ends, edges.weight, len(nodes.ids))
+    notes = [*edges.notes, *nodes.notes, *_about_ids(nodes.ids), *changes]
+    if alone := len(nodes.ids) - len(np.unique(edge_index[0])):
+        notes.append(f"{alone:,} nodes have no edges")
+
+    data = Data(edge_index=torch.from_numpy(edge_index))
+    if weight is not None:
+        data.edge_weight = torch.from_numpy(weight)
+    if encoding is None:
+        encoding, rules = learn_encoding(nodes, scale=scale)
+        notes += rules
+    if encoding.numbers or encoding.categories:
+        data.x, gaps = encode(nodes, encoding)
+        notes += gaps
+    else:
+        data.x = torch.from_numpy(structural_features(edge_index, nodes.ids))
+        notes.append(f"no features: {BINS} bins of degree and {SIGNS} of position made from edges")
+
+    names: list[str] = []
+    given = _labels_of(nodes, labels)
+    if given is not None:
+        y, names = classes(given)
+        data.y = torch.from_numpy(y)
+        if missing := int((y < 0).sum()):
+            notes.append(f"label of {missing:,} nodes missing")
+        notes += [] if labels is None else list(labels.notes)
+    return Loaded(data, as_array(nodes.ids), names, _columns(nodes), notes, encoding)
+
+
+def _nodes_of(edges: EdgeList, labels: NodeTable | None) -> NodeTable:
+    """Every id that edges or labels name; labels for quite other nodes are a mistake."""
+    ids = in_order(join([edges.source, edges.target]))
+    if labels is not None:
+        if (positions(labels.ids, ids) < 0).all():
+            raise UserError(f"none of the ids in {labels.name} is in {edges.name}")
+        ids = in_order(join([ids, labels.ids]))
+    return NodeTable(name=edges.name, ids=ids, numbers=no_numbers(len(ids)), number_names=[])
+
+
+def _labels_of(nodes: NodeTable, labels: NodeTable | None) -> Ids | None:
+    if labels is None or labels.labels is None:
+        return nodes.labels
+    spread = [""] * len(nodes.ids)
+    for row, label in zip(rows_of(labels, nodes.ids, nodes.name), labels.labels, strict=True):
+        spread[row] = str(label)
+    return spread
+
+
+def _about_ids(ids: Ids) -> list[str]:
+    if isinstance(ids, list) and any(one.isdecimal() for one in ids):
+        word = next((one for one in ids if not one.isdecimal()), ids[0])
+        return [f"ids are read as text: {quoted(word)} is not an integer"]
+    return []
+
+
+def _columns(nodes: NodeTable) -> dict[str, NDArray[Any]]:
+    """Every column of a narrow table; of a wide one, its text."""
+    texts = nodes.text | nodes.shown
+    columns: dict[str, NDArray[Any]] = {
+        name: np.array(cells, dtype=object) for name, cells in texts.items()
+    }
+    if len(nodes.number_names) <= WIDE:
+        numbers = to_dense(nodes.numbers)
+        columns |= dict(zip(nodes.number_names, numbers.T.copy(), strict=True))
+    return columns

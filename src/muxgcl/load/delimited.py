@@ -1,0 +1,150 @@
+"""CSV, TSV and other text with one record a line, read without pandas."""
+
+import csv
+from array import array
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import TextIO
+
+from muxgcl.errors import UserError
+from muxgcl.load.ids import read_ids
+from muxgcl.load.roles import Choice, EdgeColumns, NodeColumns, check_names, is_header
+from muxgcl.load.safety import TEXT_GROWTH, check_file, parsing
+from muxgcl.load.table import (
+    CELLS,
+    Block,
+    Dense,
+    Place,
+    Table,
+    check_finite,
+    gather,
+    lean,
+    numbers_in,
+    settle,
+    stripped,
+)
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
+Record = tuple[int, list[str]]  # line number, cells
+
+
+def read_delimited(
+    path: Path, columns: EdgeColumns | NodeColumns, *, header: bool | None = None
+) -> Table:
+    """Read the columns that are asked for.
+
+    Lines that begin with `#` before the first record are comments. The separator is a tab in
+    `.tsv`, else whichever of comma, semicolon and tab the first record has most of, else spaces.
+    """
+    check_file(path, TEXT_GROWTH)
+    _check_text(path)
+    with parsing(path, "text"), path.open(encoding="utf-8-sig", newline="") as file:
+        first = list(islice(_records(file, path), 1000))
+        if not first:
+            raise UserError(f"{path} is empty")
+        cells = [record for _, record in first]
+        if header is None:
+            assume = isinstance(columns, NodeColumns)
+            header = is_header(cells, named=columns.named, assume=assume)
+        names = cells[0] if header else [str(place) for place in range(1, len(cells[0]) + 1)]
+        names = check_names(str(path), names)
+        choice = columns.choose(str(path), names)
+        reader = _Reader(path, names, choice, skip=int(header))
+        rows = gather(lambda as_text: reader.blocks(file, as_text))
+        if rows is None:
+            raise UserError(f"{path} has a header but no rows")
+    return Table(name=str(path), columns=names, rows=rows, place=reader.place, headless=not header)
+
+
+def _check_text(path: Path) -> None:
+    with parsing(path), path.open("rb") as file:
+        if b"\0" in file.read(1 << 16):
+            raise UserError(f"{path} is not text: it holds zero bytes (is it UTF-16 or binary?)")
+
+
+class _Reader:
+    """Blocks of one file, and the line that each row came from."""
+
+    def __init__(self, path: Path, names: list[str], choice: Choice, *, skip: int) -> None:
+        self.path, self.choice, self.skip = path, choice, skip
+        self.at = {name: position for position, name in enumerate(names)}
+        self.lines = array("q")
+
+    def place(self, row: int) -> str:
+        return f"line {self.lines[row]:,}"
+
+    def blocks(self, file: TextIO, as_text: frozenset[str]) -> Iterator[Block]:
+        file.seek(0)
+        del self.lines[:]
+        records = islice(_records(file, self.path), self.skip, None)
+        while some := list(islice(records, max(1, CELLS // len(self.at)))):
+            start = len(self.lines)
+            self.lines.extend(line for line, _ in some)
+            yield self._block([cells for _, cells in some], start, as_text)
+
+    def _block(self, rows: list[list[str]], start: int, as_text: frozenset[str]) -> Block:
+        def place(row: int) -> str:
+            return self.place(start + row)
+
+        def column(name: str) -> list[str]:
+            return [row[self.at[name]] for row in rows]
+
+        kept = {
+            name: read_ids([cell.strip() for cell in column(name)]) for name in self.choice.kept
+        }
+        if not as_text and (numbers := self._numbers(rows, place)) is not None:
+            return Block(kept=kept, text={}, numbers=lean(numbers), number_names=self.choice.values)
+        values = {
+            name: stripped(column(name))
+            if name in as_text
+            else settle(column(name), name, str(self.path), place)
+            for name in self.choice.values
+        }
+        return Block.of(len(rows), kept, values)
+
+    def _numbers(self, rows: list[list[str]], place: Place) -> Dense | None:
+        """All value columns in one go, or None where a cell is blank or not a number."""
+        names = self.choice.values
+        wanted = [self.at[name] for name in names]
+        try:
+            numbers = numbers_in([[row[at] for at in wanted] for row in rows])
+        except ValueError:
+            return None
+        check_finite(numbers, names, str(self.path), place)
+        return numbers
+
+
+def _records(file: TextIO, path: Path) -> Iterator[Record]:
+    """Every record with its line, all of the same number of fields; blank lines are skipped."""
+    comments, opening = 0, file.readline()
+    while opening and (opening.startswith("#") or not opening.strip()):
+        comments, opening = comments + 1, file.readline()
+    delimiter = _delimiter(opening, path)
+    lines: Iterator[str] = chain([opening], iter(file.readline, ""))
+    if delimiter == " ":
+        lines = (line.strip(" \r\n") for line in lines)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+    width, first = 0, 0
+    try:
+        for cells in reader:
+            if not cells or cells == [""]:
+                continue
+            line = comments + reader.line_num
+            if not width:
+                width, first = len(cells), line
+            if len(cells) != width:
+                raise UserError(
+                    f"{path}, line {line:,}: {len(cells)} fields, but line {first:,} has {width}"
+                )
+            yield line, cells
+    except csv.Error as fault:
+        line = comments + reader.line_num
+        raise UserError(f"{path}, line {line:,}: {fault}") from fault
+
+
+def _delimiter(line: str, path: Path) -> str:
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    most = max(",;\t", key=line.count)
+    return most if most in line or path.suffix.lower() == ".csv" else " "
