@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+from zipfile import BadZipFile
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -164,11 +165,14 @@ class Run:
     def embeddings(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Node ids and their embeddings."""
         try:
-            with np.load(self.embeddings_file, allow_pickle=False) as arrays:
+            with (
+                self.embeddings_file.open("rb") as file,
+                np.load(file, allow_pickle=False) as arrays,
+            ):
                 return arrays["id"], arrays["embedding"]
         except FileNotFoundError:
             raise UserError(f"{self.path} has no embeddings yet") from None
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             raise UserError(f"{self.embeddings_file} is damaged: {error}") from None
 
     def save_scores(self, scores: Mapping[str, Any]) -> None:

@@ -1,0 +1,73 @@
+"""Settings from presets, TOML and `key=value`."""
+
+import tomllib
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from muxgcl.config import TrainConfig, parse_pairs, preset, split_settings, to_toml
+from muxgcl.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    width: int = 8
+    rates: tuple[float, float] = (0.1, 0.2)
+    weights: tuple[float, ...] = (1.0,)
+    kind: Literal["a", "b"] = "a"
+    out: int | None = None
+    flag: bool = False
+
+
+def build(**values: object) -> Example:
+    return split_settings(values, TrainConfig, Example)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("width=12", "width", 12),
+        ("rates=.3,.4", "rates", (0.3, 0.4)),
+        ("weights=.2,.2,.6", "weights", (0.2, 0.2, 0.6)),
+        ("kind=b", "kind", "b"),
+        ("out=none", "out", None),
+        ("out=5", "out", 5),
+        ("flag=true", "flag", True),
+    ],
+)
+def test_text_becomes_the_fields_type(text: str, field: str, value: object) -> None:
+    assert getattr(build(**parse_pairs([text])), field) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("width=x", "width must be a whole number, got 'x'"),
+        ("width=1.5", "width must be a whole number"),
+        ("rates=.3", "rates must be 2 numbers"),
+        ("kind=c", "kind must be one of a, b, got 'c'"),
+        ("widht=3", "unknown setting 'widht'; did you mean width"),
+        ("epochs=0", "epochs must be at least 1, got 0"),
+        ("lr=-1", "lr must be positive"),
+        ("width", "key=value, got 'width'"),
+    ],
+)
+def test_a_wrong_setting_is_one_clear_line(text: str, words: str) -> None:
+    with pytest.raises(UserError, match=words) as error:
+        build(**parse_pairs([text]))
+    assert "\n" not in str(error.value)
+
+
+def test_toml_comes_back_as_it_went() -> None:
+    table = {"a": 1, "b": 0.1, "c": "x \"y\" \\ ü\n", "d": [0.2, 0.3], "e": True, "f": ["x"]}
+    assert tomllib.loads(to_toml({"t": table | {"gone": None}})) == {"t": table}
+
+
+def test_an_unknown_preset_is_named_with_those_there_are() -> None:
+    with pytest.raises(UserError, match="grace has no preset 'fast'; it has .*paper"):
+        preset("grace", "fast", "cora")
+
+
+def test_a_dataset_without_its_own_table_gets_the_default() -> None:
+    assert preset("grace", "paper", "no-such-graph") == preset("grace", "paper", "default")
