@@ -83,7 +83,7 @@ def _turn(
 
     def back(solution: Solution) -> Weights:
         shares = left @ (solution / scale[:, None])  # [n, k]: a weight is a sum of training rows
-        return x.T @ shares - np.outer(centre, shares.sum(0))
+        return x.T @ shares  # shares of centred rows sum to zero, so the centre drops out
 
     return left * scale, curvature, back
 
