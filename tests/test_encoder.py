@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from muxgcl.augment import Corrupt, View, clean
+from muxgcl.augment import Corrupt, View, both, clean
 from muxgcl.encoder import GCN
 from muxgcl.errors import UserError
 from muxgcl.graph import SPARSE_BELOW, Graph
@@ -95,6 +95,23 @@ def test_sparse_and_dense_features_give_the_same_scales() -> None:
         assert_close(one[k], two[k])
     weight_of = [torch.autograd.grad(s[2].square().sum(), encoder.weights[0])[0] for s in (one, two)]
     assert_close(*weight_of)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_two_views_in_one_pass_are_the_two_views_apart(sparse: bool) -> None:
+    data = small_graph(20, 60, sparse=sparse)
+    graph = Graph.from_data(data)
+    view = both(graph, [Corrupt(0.2, 0.1), Corrupt(0.5, 0.4)])
+    encoder = GCN(60, 4)
+    together = encoder(view)
+    values = view.propagation.matrix.value.chunk(2)
+    for v, rows in enumerate((slice(0, 20), slice(20, 40))):
+        one = View(graph.adjacency.matrix(values[v]), graph.features, view.kept_columns[v])
+        for k, nodes in encoder(one).items():
+            assert_close(together[k][rows], nodes)
+    edges = ~graph.adjacency.loop
+    shares = [float((v[edges] > 0).float().mean()) for v in values]
+    assert shares[0] > shares[1]  # the second view drops more
 
 
 def test_isolated_and_featureless_nodes_stay_finite() -> None:

@@ -17,6 +17,10 @@ def tables(layers: int, n: int, d: int) -> dict[int, Tensor]:
     return {k: make() for k in range(layers + 1)}
 
 
+def stacked(one: dict[int, Tensor], two: dict[int, Tensor]) -> dict[int, Tensor]:
+    return {k: torch.cat([one[k], two[k]]) for k in one}
+
+
 def paper_loss(
     one: dict[int, Tensor],
     two: dict[int, Tensor],
@@ -74,7 +78,7 @@ def test_the_loss_is_the_papers_equations(
         likelihood=eta,
         backend=backend,
     )
-    got = sum(loss(one, two, patches).values())
+    got = sum(loss(stacked(one, two), patches).values())
     want = paper_loss(one, two, patches, weights, 0.4, released=released, eta=eta)
     assert_close(got, torch.tensor(want, dtype=torch.float64))
 
@@ -82,14 +86,14 @@ def test_the_loss_is_the_papers_equations(
 def test_both_views_count_the_same() -> None:
     one, two, patches = tables(2, 9, 4), tables(2, 9, 4), list(tables(2, 9, 3).values())
     loss = MultiplexPatchContrast([0.2, 0.3, 0.5], 0.5)
-    assert_close(loss(one, two, patches), loss(two, one, patches))
+    assert_close(loss(stacked(one, two), patches), loss(stacked(two, one), patches))
 
 
 def test_a_scale_without_weight_is_not_even_read() -> None:
     one, two = tables(2, 5, 4), tables(2, 5, 4)
     loss = MultiplexPatchContrast([0.0, 0.0, 1.0], 0.5)
     assert loss.scales == {2}
-    assert list(loss({2: one[2]}, {2: two[2]})) == ["scale 2"]
+    assert list(loss(stacked({2: one[2]}, {2: two[2]}))) == ["scale 2"]
 
 
 @pytest.mark.parametrize(

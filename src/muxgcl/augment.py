@@ -4,9 +4,11 @@ A view keeps the graph's shape: a dropped edge weighs 0 and leaves the degree, a
 Static shapes let the whole training step be captured once and replayed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from muxgcl.errors import UserError
@@ -17,17 +19,25 @@ from muxgcl.sparse import SparseMatrix
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """What an encoder sees: how to propagate, and features with a mask over their columns."""
+    """What an encoder sees: how to propagate, and features with a mask over their columns.
+
+    Two views may be stacked: node i of view v is then row `v * n + i` of everything that comes out.
+    """
 
     propagation: SparseMatrix
     features: Features
-    kept_columns: PerFeature | None = None
+    kept_columns: PerFeature | Float[Tensor, "v f"] | None = None
 
-    def project(self, weight: Tensor) -> Scale:
+    def project(self, weight: Float[Tensor, "f h"]) -> Scale:
         """Masked features times `weight`; masking a column of X is masking a row of the weight."""
-        if self.kept_columns is not None:
-            weight = weight * self.kept_columns[:, None]
-        return self.features @ weight
+        kept = self.kept_columns
+        if kept is None:
+            return self.features @ weight
+        if kept.ndim == 1:
+            return self.features @ (weight * kept[:, None])
+        side_by_side = weight[:, None] * kept.T[:, :, None]  # [f, v, h]
+        product = self.features @ side_by_side.flatten(1)  # [n, v * h]
+        return product.unflatten(1, side_by_side.shape[1:]).transpose(0, 1).flatten(0, 1)
 
 
 def clean(graph: Graph) -> View:
@@ -52,6 +62,17 @@ class Corrupt:
         weight = drop_edges(graph, self.drop_edges) if self.drop_edges else None
         kept = keep_columns(graph, self.mask_features) if self.mask_features else None
         return View(graph.adjacency.propagation(weight), graph.features, kept)
+
+
+def both(graph: Graph, rates: Sequence[Corrupt]) -> View:
+    """Two fresh views, stacked: one pass through the encoder instead of two."""
+    adjacency = graph.twice
+    chance = torch.rand(2, len(adjacency.weight) // 2, device=graph.device)
+    kept = torch.cat([c >= rate.drop_edges for c, rate in zip(chance, rates, strict=True)])
+    chance = torch.rand(2, graph.num_features, device=graph.device)
+    columns = [c >= rate.mask_features for c, rate in zip(chance, rates, strict=True)]
+    weight = adjacency.weight * (kept | adjacency.loop)
+    return View(adjacency.propagation(weight), graph.features, torch.stack(columns).float())
 
 
 def drop_edges(graph: Graph, p: float | PerEdge) -> PerEdge:

@@ -4,6 +4,7 @@ Labels are not part of it: no method can read what is not there.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import torch
@@ -58,6 +59,23 @@ class Adjacency:
             transpose=Csr(self.rowptr, self.col, value[self.reverse], self.nodes),
         )
 
+    def repeated(self, copies: int) -> Self:
+        """So many copies of the graph as one graph: node i of copy v is node `v * nodes + i`."""
+        steps = torch.arange(copies, device=self.row.device)[:, None]
+
+        def shift(index: Tensor, by: int) -> Tensor:
+            return (index + steps * by).flatten()
+
+        entries = len(self.col)
+        return type(self)(
+            rowptr=torch.cat([shift(self.rowptr[:-1], entries), self.rowptr[-1:] * copies]),
+            row=shift(self.row, self.nodes),
+            col=shift(self.col, self.nodes),
+            weight=self.weight.repeat(copies),
+            reverse=shift(self.reverse, entries),
+            loop=self.loop.repeat(copies),
+        )
+
     @classmethod
     def from_edges(
         cls, edge_index: EdgeIndex, nodes: int, edge_weight: PerEdge | None = None
@@ -85,12 +103,17 @@ class Adjacency:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Graph:
     """Features and adjacency on one device."""
 
     features: Features
     adjacency: Adjacency
+
+    @cached_property
+    def twice(self) -> Adjacency:
+        """The adjacency of two copies side by side: two views go through one product."""
+        return self.adjacency.repeated(2)
 
     @property
     def num_nodes(self) -> int:

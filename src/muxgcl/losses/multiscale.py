@@ -11,7 +11,6 @@ here it is minimised).
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import torch
 from torch import nn
 
 from muxgcl.errors import UserError
@@ -70,32 +69,25 @@ class MultiplexPatchContrast(nn.Module):
         return {*self.terms, self.last}
 
     def forward(
-        self,
-        one: Mapping[int, Nodes],
-        two: Mapping[int, Nodes],
-        patches: Sequence[Nodes] | None = None,
+        self, tables: Mapping[int, Nodes], patches: Sequence[Nodes] | None = None
     ) -> dict[str, Scalar]:
         """The weighted term of each scale.
 
         Args:
-            one: unit rows of the first view at each scale.
-            two: unit rows of the second view at each scale.
-            patches: unit affinity tables, one a scale; without them every negative weighs 1.
+            tables: unit rows at each scale, the two views stacked: [2n, d].
+            patches: unit affinity tables [n, r], one a scale; without them every negative weighs 1.
         """
-        nodes = len(one[self.last])
+        nodes = len(tables[self.last]) // 2
         terms = {}
         for k, scale_weight in self.terms.items():
             near, far = (self.last, k) if self.direction == "paper" else (k, self.last)
-            anchor = torch.cat([one[near], two[near]])
-            positive = torch.cat([two[far], one[far]])
-            keys = torch.cat([one[far], two[far]])
             weight = None
             if patches is not None:
                 weight = PairWeight(patches[near], patches[far], self.offset, self.slope)
             terms[f"scale {k}"] = scale_weight * contrast(
-                anchor,
-                positive,
-                keys,
+                tables[near],
+                tables[far].roll(nodes, 0),  # the same nodes in the other view
+                tables[far],
                 weight,
                 temperature=self.temperature,
                 nodes=nodes,

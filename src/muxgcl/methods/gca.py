@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+import torch
+
 from muxgcl.augment import Corrupt, clean
 from muxgcl.encoder import GCN, Activation
 from muxgcl.graph import Graph
@@ -64,11 +66,8 @@ class Gca(Method):
         """GRACE's contrast on two adaptive views."""
         weights, graph = self.drop_weights(graph), self.scaled(graph)
         views = (adaptive_view(graph, weights, rates) for rates in self.rates)
-        one, two = (
-            {k: self.projector(nodes) for k, nodes in self.encoder(view, ()).items()}
-            for view in views
-        )
-        return self.contrast(one, two)
+        unit = torch.cat([self.projector(self.encoder.embed(view)) for view in views])
+        return self.contrast({self.contrast.last: unit})
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output."""

@@ -7,7 +7,7 @@ on the last scale and no affinity.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from muxgcl.augment import Corrupt
+from muxgcl.augment import Corrupt, both
 from muxgcl.encoder import GCN, Activation
 from muxgcl.graph import Graph
 from muxgcl.losses.multiscale import MultiplexPatchContrast
@@ -48,8 +48,5 @@ class Grace(Method):
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The contrast of the last scale, on two fresh views."""
-        one, two = (
-            {k: self.projector(nodes) for k, nodes in self.encoder(view(graph), ()).items()}
-            for view in self.views
-        )
-        return self.contrast(one, two)
+        scales = self.encoder(both(graph, self.views), ())
+        return self.contrast({k: self.projector(nodes) for k, nodes in scales.items()})

@@ -8,10 +8,11 @@ pooled by a plain average (theirs is `pooling = "residual"`); no N x N matrix.
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from muxgcl.affinity import AffinityConfig, patches
-from muxgcl.augment import Corrupt
+from muxgcl.augment import Corrupt, both
 from muxgcl.encoder import GCN, Activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
@@ -74,11 +75,6 @@ class MuxGcl(Method):
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The weighted contrast of each scale, on two fresh views."""
-        one, two = (
-            {
-                k: self.projector(nodes)
-                for k, nodes in self.encoder(view(graph), self.contrast.scales).items()
-            }
-            for view in self.views
-        )
-        return self.contrast(one, two, self.patches)
+        scales = self.encoder(both(graph, self.views), self.contrast.scales)
+        unit = self.projector(torch.cat([*scales.values()])).chunk(len(scales))
+        return self.contrast(dict(zip(scales, unit, strict=True)), self.patches)

@@ -67,8 +67,8 @@ class Sfa(Method):
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """GRACE's contrast of the flattened tables of two fresh views."""
         graph = self.scaled(graph)
-        one, two = ({self.cfg.layers: self._project(view(graph))} for view in self.views)
-        return self.contrast(one, two)
+        unit = torch.cat([self._project(view(graph)) for view in self.views])
+        return self.contrast({self.contrast.last: unit})
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output with its spectrum as it is."""
