@@ -1,0 +1,94 @@
+"""Figures of what the embedding is good for: scores beside controls, and the confusion matrix."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
+
+from muxgcl.report.palette import INK, MAIN, MUTED
+from muxgcl.report.record import RunRecord
+from muxgcl.report.scores import Score, flatten
+from muxgcl.report.style import WIDTH, short
+
+MOST_CLASSES = 40  # a larger confusion matrix cannot be read
+
+
+def no_scores(record: RunRecord) -> str:
+    """Why there are no scores to draw."""
+    return "" if flatten(record.scores) else "the run was not evaluated: that needs labels"
+
+
+def scores(record: RunRecord) -> Figure:
+    """The run above its controls."""
+    return score_panels([(score.who or record.method, score) for score in flatten(record.scores)])
+
+
+def score_panels(rows: Sequence[tuple[str, Score]]) -> Figure:
+    """One panel a measure: named dots, runs above controls, one standard deviation each way."""
+    panels: dict[str, list[tuple[str, Score]]] = {}
+    for name, score in rows:
+        panels.setdefault(f"{score.protocol}: {score.heading}", []).append((name, score))
+    heights = [len(panel) + 1.6 for panel in panels.values()]
+    figure = Figure(figsize=(WIDTH, 0.3 + 0.29 * sum(heights)), layout="constrained")
+    grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
+    for axes, (title, panel) in zip(grid.flat, panels.items(), strict=True):
+        panel.sort(key=lambda row: (row[1].is_control, -row[1].mean))
+        for place, (_, score) in enumerate(panel):
+            colour = MUTED if score.is_control else MAIN
+            spread = {"xerr": score.std, "capsize": 3, "elinewidth": 1.6, "capthick": 1.6}
+            axes.errorbar(score.mean, place, fmt="o", color=colour, markersize=6, **spread)
+            beside = {
+                "xycoords": ("axes fraction", "data"),
+                "va": "center",
+                "annotation_clip": False,
+            }
+            axes.annotate(str(score), (1.01, place), fontsize=9.5, color=colour, **beside)
+        flag = " (optimistic)" if any(score.optimistic for _, score in panel) else ""
+        axes.set_title(title + flag, fontsize=11)
+        axes.set_yticks(range(len(panel)), [short(name, 28) for name, _ in panel])
+        axes.set_ylim(len(panel) - 0.5, -0.5)
+        axes.margins(x=0.08)
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+        axes.grid(visible=False, axis="y")
+    return figure
+
+
+def no_confusion(record: RunRecord) -> str:
+    """Why there is no confusion matrix to draw."""
+    if len(record.confusion) > MOST_CLASSES:
+        return f"{len(record.confusion)} classes are too many to draw (at most {MOST_CLASSES})"
+    return "" if len(record.confusion) else "no classifier was asked about this run's nodes"
+
+
+def confusion(record: RunRecord) -> Figure:
+    """Of each class's nodes, the share that was taken for each class."""
+    counts = np.asarray(record.confusion, float)
+    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    k = len(counts)
+    figure = Figure(figsize=(WIDTH, 5.0), layout="constrained")
+    axes = figure.add_subplot(xlabel="predicted class", ylabel="true class", aspect="equal")
+    for row, column in np.ndindex(k, k):
+        part = share[row, column]
+        alpha = float(0.04 + 0.96 * part)
+        sides = (column - 0.48, row - 0.48), 0.96, 0.96
+        axes.add_patch(Rectangle(*sides, facecolor=MAIN, alpha=alpha, linewidth=0))
+        if k <= 12:
+            axes.text(
+                column,
+                row,
+                f"{100 * part:.0f}",
+                color="#ffffff" if part > 0.45 else INK,
+                fontsize=11 - k // 3,
+                ha="center",
+                va="center",
+            )
+    names = [short(name, 16) for name in record.named_classes[:k]]
+    size = 11 if k <= 12 else 6
+    axes.set_xticks(range(k), names, rotation=40, ha="right", fontsize=size, rotation_mode="anchor")
+    axes.set_yticks(range(k), names, fontsize=size)
+    axes.set(xlim=(-0.5, k - 0.5), ylim=(k - 0.5, -0.5))
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    return figure
