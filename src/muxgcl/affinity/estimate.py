@@ -1,0 +1,70 @@
+"""Patch affinity estimation (PAE): one unit table a scale, whose cosines say how near patches lie.
+
+Computed once before training, kept on disk, never differentiated. A node without neighbours lies
+nowhere: its row is zero at every scale, so its cosine with any patch is 0, neither near nor far.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from muxgcl.affinity import cache as on_disk
+from muxgcl.affinity.config import AffinityConfig
+from muxgcl.affinity.pooling import pool
+from muxgcl.affinity.skipgram import skip_gram
+from muxgcl.affinity.vgae import vgae
+from muxgcl.graph import Graph
+
+RECIPE = 1  # raised when the same settings come to mean another table
+
+
+def patches(
+    graph: Graph,
+    cfg: AffinityConfig,
+    layers: int,
+    *,
+    seed: int,
+    cache: Path | None,
+    on_step: Callable[[int, int], None] | None = None,
+) -> list[Tensor]:
+    """Unit tables of where patches lie, scales 0 to `layers`.
+
+    Args:
+        graph: whose patches.
+        cfg: which embedding, and how it is pooled.
+        layers: how many hops the largest patch has.
+        seed: the one source of chance; the caller's is left alone.
+        cache: a folder that keeps the embedding for the next time, or None.
+        on_step: called after each training step with the steps done and their total.
+    """
+    settings = cfg.embedding_settings()
+    file = None
+    if cache is not None:
+        made_from = settings | {"seed": seed, "device": graph.device.type, "recipe": RECIPE}
+        name = on_disk.fingerprint(on_disk.tensors_of(graph), made_from)
+        file = cache / f"{cfg.affinity}-{name}.safetensors"
+    nodes = None if file is None else on_disk.load(file)
+    if nodes is None:
+        with _seeded(seed, graph.device), torch.enable_grad():
+            train = vgae if cfg.affinity == "vgae" else skip_gram
+            nodes = train(graph, **settings, on_step=on_step)
+        if file is not None:
+            on_disk.store(file, nodes)
+    nodes = nodes.to(graph.device)
+    linked = graph.adjacency.rowptr.diff() > 1  # every node has a loop
+    return pool(nodes * linked[:, None], graph.adjacency, layers, cfg.pooling)
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """One seed for everything inside, on this device; all other randomness is left alone."""
+    on_gpu = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_gpu else []):
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every GPU
+        if on_gpu:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+        yield

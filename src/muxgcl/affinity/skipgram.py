@@ -1,0 +1,99 @@
+r"""Skip-gram with negative sampling over walks: nodes that walks meet close by lie close together.
+
+$$\mathcal L = -\,\mathbb E_{(i, j)} \log \sigma(z_i \cdot z_j)
+               - \kappa\, \mathbb E_i\, \mathbb E_{m} \log \sigma(-z_i \cdot z_m)$$
+
+over pairs (i, j) of different nodes at most `context` - 1 steps apart in a walk, and nodes m drawn
+uniformly from those that have a neighbour; $\kappa$ is the number of negatives a pair has.
+
+Papers: Perozzi et al. 2014, <https://arxiv.org/abs/1403.6652>; Grover and Leskovec 2016,
+<https://arxiv.org/abs/1607.00653>. Departs from them: one table serves as both word and context,
+so that the cosine of two rows is what was trained; every pair of a walk is scored by one product of
+its rows, and a whole batch shares its negatives, so a step is two products instead of thousands of
+lookups; Adam with a falling rate on a few hundred batches.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+from torch.nn.functional import embedding, logsigmoid
+
+from muxgcl.affinity.walks import Roads, Walks, walks
+from muxgcl.graph import Graph
+from muxgcl.shapes import Nodes, Scalar
+
+SHARED_NEGATIVES = 64  # nodes that one batch is pushed away from
+BATCH = 1024  # walks a step; more of them only once the graph is so large that a step is wasted
+SPREAD = 0.1  # of the first table: near 0, where all pairs are equally likely
+
+
+class SkipGram(nn.Module):
+    """One table, a row per node.
+
+    Args:
+        nodes: how many nodes there are.
+        width: of the table.
+        context: nodes closer than this in a walk are a pair.
+        negatives: how much the negatives of a pair weigh together.
+    """
+
+    def __init__(
+        self, nodes: int, width: int = 128, *, context: int = 10, negatives: float = 1.0
+    ) -> None:
+        super().__init__()
+        self.table = nn.Parameter(SPREAD * torch.randn(nodes, width))
+        self.context, self.negatives = context, negatives
+
+    def loss(self, walked: Walks, others: Int[Tensor, " m"]) -> Scalar:
+        """The objective on a batch of walks.
+
+        Args:
+            walked: walks that start at random nodes.
+            others: the negatives that these walks share.
+        """
+        # embedding() and not an index: its gradient on a GPU adds rows in a fixed order
+        rows = embedding(walked, self.table)  # [w, t, d]
+        time = torch.arange(walked.shape[1], device=walked.device)
+        near = (time[:, None] - time).abs() < self.context  # [t, t]
+        pair = near & (walked[:, :, None] != walked[:, None, :])  # [w, t, t]
+        pull = logsigmoid(rows @ rows.mT) * pair
+        push = logsigmoid(-rows @ embedding(others, self.table).T).mean(2)  # [w, t]
+        pairs = pair.sum(2)  # [w, t]
+        return -(pull.sum() + self.negatives * (push * pairs).sum()) / pairs.sum().clamp(min=1)
+
+
+def skip_gram(
+    graph: Graph,
+    *,
+    width: int,
+    epochs: int,
+    lr: float,
+    length: int,
+    context: int,
+    walks_per_node: int,
+    negatives: float,
+    p: float = 1.0,
+    q: float = 1.0,
+    on_step: Callable[[int, int], None] | None = None,
+) -> Nodes:
+    """Train a table on walks from every node; a node without neighbours gets a zero row."""
+    roads = Roads.of(graph.adjacency)
+    linked = roads.linked
+    model = SkipGram(graph.num_nodes, width, context=context, negatives=negatives).to(graph.device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+    rounds = epochs * walks_per_node  # each with one walk from every node
+    batches = -(-len(linked) // BATCH)
+    decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, rounds * batches)
+    for done in range(rounds if len(linked) else 0):
+        starts = linked[torch.randperm(len(linked), device=linked.device)]
+        for k, walked in enumerate(walks(roads, starts, length, p, q).chunk(batches)):
+            drawn = torch.randint(len(linked), (SHARED_NEGATIVES,), device=linked.device)
+            optimizer.zero_grad()
+            model.loss(walked, linked[drawn]).backward()
+            optimizer.step()
+            decay.step()
+            if on_step is not None:
+                on_step(done * batches + k + 1, rounds * batches)
+    return model.table.detach() * (roads.degree > 0)[:, None]

@@ -1,0 +1,110 @@
+r"""Random walks over a graph, all at once: DeepWalk's, and Node2Vec's with return and in-out.
+
+Having come from t to v, a second-order walk goes on to the neighbour x of v with probability
+proportional to $\alpha(t, x)\, w_{vx}$, where $\alpha$ is $1/p$ if x = t, 1 if x is a neighbour of
+t, and $1/q$ otherwise (Grover and Leskovec 2016, <https://arxiv.org/abs/1607.00653>). The usual
+tables hold these for every pair of adjacent edges; here a neighbour is proposed by its edge weight
+and accepted with probability $\alpha / \max \alpha$, which needs no table and is exact.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from muxgcl.graph import Adjacency
+
+Steps = Int[Tensor, " w"]  # one node a walk
+Walks = Int[Tensor, "w t"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Roads:
+    """The edges as a walker needs them: no self-loops, and only those that weigh something."""
+
+    first: Int[Tensor, " n"]  # where a node's edges begin
+    degree: Int[Tensor, " n"]
+    target: Int[Tensor, " e"]
+    key: Int[Tensor, " e"]  # source * n + target, ascending: what a binary search finds an edge by
+    mass: Float[Tensor, " e+1"] | None  # running sum of the weights; None where all are equal
+
+    @classmethod
+    def of(cls, adjacency: Adjacency) -> Self:
+        """The roads of a graph."""
+        keep = ~adjacency.loop & (adjacency.weight > 0)
+        source, target = adjacency.row[keep], adjacency.col[keep]
+        weight = adjacency.weight[keep].double()  # float32 loses track of a long running sum
+        degree = torch.bincount(source, minlength=adjacency.nodes)
+        equal = len(weight) == 0 or bool((weight == weight[0]).all())
+        return cls(
+            first=degree.cumsum(0) - degree,
+            degree=degree,
+            target=target,
+            key=source * adjacency.nodes + target,
+            mass=None if equal else torch.cat([weight.new_zeros(1), weight.cumsum(0)]),
+        )
+
+    @property
+    def linked(self) -> Int[Tensor, " m"]:
+        """The nodes that have somewhere to go."""
+        return self.degree.nonzero().squeeze(1)
+
+    def step(self, here: Steps) -> Steps:
+        """A neighbour of each node, drawn by edge weight; a node without any stays."""
+        if len(self.target) == 0:
+            return here
+        first, degree = self.first[here], self.degree[here]
+        chance = torch.rand(here.shape, dtype=torch.float64, device=here.device)
+        last = (first + degree - 1).clamp(min=0)  # rounding must not lead into the next row
+        if self.mass is None:
+            edge = first + (chance * degree).long()
+        else:
+            low, high = self.mass[first], self.mass[first + degree]
+            edge = torch.searchsorted(self.mass, low + chance * (high - low), right=True) - 1
+        return torch.where(degree > 0, self.target[edge.clamp(min=first).clamp(max=last)], here)
+
+    def linked_pair(self, source: Steps, target: Steps) -> Bool[Tensor, " w"]:
+        """Whether there is an edge."""
+        wanted = source * len(self.degree) + target
+        place = torch.searchsorted(self.key, wanted).clamp(max=len(self.key) - 1)
+        return self.key[place] == wanted
+
+    def biased_step(self, before: Steps, here: Steps, p: float, q: float) -> Steps:
+        """A neighbour of `here` for each walk that came from `before`, by rejection."""
+        there = self.step(here)
+        most = max(1 / p, 1.0, 1 / q)
+        # nothing to choose with one neighbour or none
+        open_walks = (self.degree[here] > 1).nonzero().squeeze(1)
+        while len(open_walks):
+            origin, proposal = before[open_walks], there[open_walks]
+            near = self.linked_pair(origin, proposal)
+            bias = torch.where(proposal == origin, 1 / p, torch.where(near, 1.0, 1 / q))
+            rejected = torch.rand(bias.shape, device=bias.device) * most >= bias
+            open_walks = open_walks[rejected]
+            there[open_walks] = self.step(here[open_walks])
+        return there
+
+
+def walks(
+    adjacency: Adjacency | Roads, starts: Steps, length: int, p: float = 1.0, q: float = 1.0
+) -> Walks:
+    """Walks of `length` nodes, the start included, one from each entry of `starts`.
+
+    Args:
+        adjacency: the graph, or its `Roads` where many walks are drawn.
+        starts: the first node of each walk.
+        length: how many nodes a walk has.
+        p: return parameter; above 1 a walk seldom turns back.
+        q: in-out parameter; below 1 a walk moves away from where it came from.
+    """
+    roads = adjacency if isinstance(adjacency, Roads) else Roads.of(adjacency)
+    first_order = p == q == 1
+    path = [starts]
+    while len(path) < length:
+        if first_order or len(path) == 1:
+            path.append(roads.step(path[-1]))
+        else:
+            path.append(roads.biased_step(path[-2], path[-1], p, q))
+    return torch.stack(path, 1)
