@@ -10,6 +10,7 @@ of one block; there is no N x N matrix.
 """
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -19,7 +20,8 @@ from muxgcl.graph import Graph
 from muxgcl.sparse import SparseMatrix
 
 ERROR = 1e-6  # of an entry, in relation to the solution's length
-BLOCK_BYTES = 64 << 20  # of one block of columns
+BLOCK_BYTES = 8 << 20  # of one block of columns: near the size of a cache
+GPU_BLOCK_BYTES = 256 << 20  # enough columns to fill a GPU
 
 
 def diffusion(
@@ -44,7 +46,8 @@ def diffusion(
     if neighbours < 1:
         raise UserError(f"neighbours must be at least 1, got {neighbours}")
     nodes = graph.num_nodes
-    block = max(1, BLOCK_BYTES // (4 * nodes))
+    budget = GPU_BLOCK_BYTES if graph.device.type == "cuda" else BLOCK_BYTES
+    block = max(1, budget // (4 * nodes))
     kept = [
         columns_of(graph, alpha, start, min(start + block, nodes)).T.topk(min(neighbours, nodes))
         for start in range(0, nodes, block)
@@ -62,12 +65,15 @@ def columns_of(graph: Graph, alpha: float, start: int, stop: int) -> Tensor:
     """Columns `start:stop` of S, dense [n, b]."""
     spread = graph.adjacency.propagation().matrix
     radius = 1 - alpha  # of the iteration matrix (1 - alpha) A
-    source = torch.zeros(graph.num_nodes, stop - start, device=graph.device)
-    source[start:stop].fill_diagonal_(alpha)
-    before, now, relax = torch.zeros_like(source), source, 2.0
+    before = torch.zeros(graph.num_nodes, stop - start, device=graph.device)
+    now = before.clone()
+    now[start:stop].fill_diagonal_(alpha)
+    relax = 2.0
     for _ in range(steps(alpha)):
         relax = 1 / (1 - radius**2 * relax / 4)
-        after = before + relax * (radius * spread.multiply(now) + source - before)
+        after = replace(spread, value=spread.value * (relax * radius)).multiply(now)
+        after.add_(before, alpha=1 - relax)
+        after[start:stop].diagonal().add_(relax * alpha)
         before, now = now, after
     return now
 
