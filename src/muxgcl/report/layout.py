@@ -42,10 +42,11 @@ def maps(embedding: Rows) -> list[Map]:
         f"({share:.0%} of it). Distances across the whole map mean something."
     )
     found = [Map("PCA", note, _in_square(main))]
-    if n >= TSNE_FEWEST:
+    spread = np.ptp(main, axis=0)
+    if n >= TSNE_FEWEST and len(spread) > 1 and spread.max() > 1e-6:  # else nothing to group
         found.append(_tsne(main))
-    if find_spec("umap") is not None and n >= TSNE_FEWEST:
-        found.append(_umap(main))
+        if find_spec("umap") is not None:
+            found.append(_umap(main))
     return found
 
 
@@ -54,7 +55,7 @@ def _tsne(rows: Rows) -> Map:
     chosen = np.sort(np.random.default_rng(0).permutation(n)[:TSNE_NODES])
     perplexity = min(30.0, (len(chosen) - 1) / 3)
     tsne = TSNE(init="pca", perplexity=perplexity, max_iter=TSNE_STEPS, random_state=0)
-    with threadpool_limits(1), np.errstate(invalid="ignore"):  # threads that share a core stall
+    with threadpool_limits(1):  # threads that share a core stall
         places = tsne.fit_transform(rows[chosen])
     note = (
         "t-SNE: nodes that are alike lie together, so groups stand out; the gaps between groups "

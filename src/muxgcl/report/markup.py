@@ -58,6 +58,8 @@ def value_text(value: Any) -> str:
         return ", ".join(map(value_text, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} = {value_text(part)}" for name, part in value.items())
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

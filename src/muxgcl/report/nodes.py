@@ -40,7 +40,8 @@ def shown(record: RunRecord, most: int = MOST_NODES) -> Shown:
     n = len(record.embedding)
     index = np.sort(np.random.default_rng(0).permutation(n)[:most])
     rows = record.embedding[index]
-    distinct = len(np.unique(rows, axis=0))  # k-means cannot make more clusters than points
+    # k-means cannot make more clusters than there are different points
+    distinct = len(np.unique(np.round(unit_rows(rows), 6), axis=0))
     with threadpool_limits(1):  # threads that share a core stall
         clusters = assign(rows, min(cluster_count(record), distinct))
     return Shown(index, maps(rows), clusters)
@@ -113,7 +114,7 @@ def _columns(record: RunRecord, nodes: Shown) -> Iterator[dict[str, Any]]:
 
 def _codes(values: list[Any]) -> tuple[Labels, list[str]]:
     """Each value's place among the distinct ones, numbers by size, then text; -1 where missing."""
-    present = {value for value in values if value is not None and value == value}  # NaN != NaN
+    present = {v for v in values if v is not None and v != "" and v == v}  # NaN is not itself
     kinds = sorted(present, key=lambda v: (0, v, "") if isinstance(v, int | float) else (1, 0, v))
     place = {kind: k for k, kind in enumerate(kinds)}
     return np.array([place.get(value, -1) for value in values]), [str(kind) for kind in kinds]

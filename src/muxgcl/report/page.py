@@ -72,9 +72,11 @@ def _tiles(record: RunRecord) -> str:
         flag = FLAG if score.optimistic else ""
         tiles.append((str(score), f"{text(score.heading)}: {text(rest)} {flag}", text(beside)))
     if "nodes" in record.data_summary:
-        count = {name: f"{value:,}" for name, value in record.data_summary.items()}
-        edges = f"{count['edges']} edge entries" if "edges" in count else ""
-        tiles.append((f"{count['nodes']} nodes", edges, f"{count.get('features', '?')} features"))
+        nodes, edges, features = (
+            f"{record.data_summary[name]:,} {name}" if name in record.data_summary else ""
+            for name in ("nodes", "edges", "features")
+        )
+        tiles.append((nodes, edges, features))
     if record.seconds is not None:
         each = f"{record.epoch_ms:,.0f} ms an epoch" if record.epoch_ms is not None else ""
         epochs = f"{len(record.metrics)} epochs" if record.metrics else "training"

@@ -1,14 +1,19 @@
 """A run folder, read back as a record."""
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from muxgcl.errors import UserError
 from muxgcl.report.record import RunRecord
 from muxgcl.runs import Run
+
+SETTINGS = ("train", "method", "source")  # tables of config.toml, beside `run`
+COUNTS = ("nodes", "edges", "features", "classes")
 
 
 def read_run(path: str | Path) -> RunRecord:
@@ -23,8 +28,9 @@ def read_run(path: str | Path) -> RunRecord:
     facts = {**config.get("run", {}), **_diagnostics(run.path / "diagnostics.json")}
     nodes = _arrays(run.path / "nodes.npz")
     ids, embedding = run.embeddings() if run.embeddings_file.is_file() else (None, None)
-    data = dict(config.get("data", {}))
-    notes = data.pop("notes", [])
+    data = config.get("data", {})
+    settings = {name: dict(config[name]) for name in ("run", *SETTINGS) if name in config}
+    settings.get("run", {}).pop("command", None)  # has a place of its own
     metrics = run.metrics()
     epoch_ms = np.array([line["ms"] for line in metrics if "ms" in line])
     dataset, method = str(facts.get("dataset", "graph")), str(facts.get("method", "method"))
@@ -32,10 +38,10 @@ def read_run(path: str | Path) -> RunRecord:
         title=f"{method} on {dataset}",
         dataset=dataset,
         method=method,
-        settings={name: config[name] for name in ("run", "train", "method") if name in config},
+        settings=settings,
         versions=config.get("versions", {}),
-        data_summary=data,
-        data_notes=notes,
+        data_summary={name: data[name] for name in COUNTS if name in data},
+        data_notes=data.get("notes", []),
         command=facts.get("command"),
         metrics=metrics,
         ids=ids,
@@ -67,7 +73,7 @@ def _arrays(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return dict(arrays)
-    except (OSError, ValueError, EOFError, KeyError) as error:
+    except (OSError, ValueError, EOFError, KeyError, BadZipFile, zlib.error) as error:
         raise UserError(f"{path} is damaged: {error}") from None

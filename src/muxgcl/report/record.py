@@ -80,6 +80,8 @@ class RunRecord:
             if values is not None and len(values) != shape[0]:
                 raise UserError(f"expected {shape[0]} {name}, one a node, got {len(values)}")
         edges = self.edge_index
+        if edges is not None and (edges.ndim != 2 or edges.shape[0] != 2):
+            raise UserError(f"expected edge_index of shape [2, edges], got {edges.shape}")
         if edges is not None and edges.size and not 0 <= edges.min() <= edges.max() < shape[0]:
             raise UserError(f"expected edges between nodes 0 and {shape[0] - 1}, got one outside")
 
