@@ -3,8 +3,10 @@
 from muxgcl.methods.base import Context, Method, total
 from muxgcl.methods.bgrl import Bgrl
 from muxgcl.methods.costa import Costa
+from muxgcl.methods.deepwalk import Deepwalk
 from muxgcl.methods.dgi import Dgi
 from muxgcl.methods.dmon import Dmon
+from muxgcl.methods.gae import Gae
 from muxgcl.methods.gbt import Gbt
 from muxgcl.methods.gca import Gca
 from muxgcl.methods.grace import Grace
@@ -12,12 +14,14 @@ from muxgcl.methods.homogcl import HomoGcl
 from muxgcl.methods.ma_gcl import MaGcl
 from muxgcl.methods.mux_gcl import MuxGcl
 from muxgcl.methods.mvgrl import Mvgrl
+from muxgcl.methods.node2vec import Node2vec
 from muxgcl.methods.progcl import ProGcl
 from muxgcl.methods.random_gcn import RandomGcn
 from muxgcl.methods.raw import Raw
 from muxgcl.methods.sfa import Sfa
 from muxgcl.methods.sgc import Sgc
 from muxgcl.methods.sugrl import Sugrl
+from muxgcl.methods.vgae import Vgae
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
@@ -26,6 +30,10 @@ METHODS: dict[str, type[Method]] = {
         Raw,
         RandomGcn,
         Sgc,
+        Node2vec,
+        Deepwalk,
+        Gae,
+        Vgae,
         Dgi,
         Grace,
         Mvgrl,
