@@ -75,7 +75,7 @@ def reconstruction(nodes: Nodes, adjacency: Adjacency) -> Scalar:
     strangers = ~_linked(adjacency, pairs)
     told = logsigmoid(_score(nodes, edges))
     untold = logsigmoid(-_score(nodes, pairs)) * strangers
-    return -told.mean() - untold.sum() / strangers.sum().clamp(min=1)
+    return -told.sum() / max(len(told), 1) - untold.sum() / strangers.sum().clamp(min=1)
 
 
 def one_direction(adjacency: Adjacency) -> EdgeIndex:
