@@ -1,6 +1,6 @@
 """Edges, nodes and labels → one graph, and a line for every rule that was applied."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ class Loaded:
             `edge_index` in both directions, sorted, without self-loops; where there are any,
             `edge_weight` float32 and `y` int64 with -1 for a missing label.
         ids: the nodes' ids in order, int64 or unicode.
-        label_names: the name of each class in `y`.
+        label_names: the name of each class in `y`, if there are labels.
         columns: the columns of the table of nodes as they were read, for a report.
         notes: one line for every rule applied.
         encoding: how columns became features; `load(..., encoding=...)` treats new nodes alike.
@@ -36,10 +36,10 @@ class Loaded:
 
     data: Data
     ids: NDArray[Any]
-    label_names: list[str]
+    label_names: list[str] | None
     columns: dict[str, NDArray[Any]]
     notes: list[str]
-    encoding: Encoding
+    encoding: Encoding = field(default_factory=Encoding)
 
 
 def assemble(
@@ -56,7 +56,7 @@ def assemble(
     ends = place_among(edges, nodes.ids, nodes.name)
     edge_index, weight, changes = undirected(*ends, edges.weight, len(nodes.ids))
     notes = [*edges.notes, *nodes.notes, *_about_ids(nodes.ids), *changes]
-    if alone := len(nodes.ids) - len(np.unique(edge_index[0])):
+    if alone := int((np.bincount(edge_index[0], minlength=len(nodes.ids)) == 0).sum()):
         notes.append(f"{alone:,} nodes have no edges")
 
     data = Data(edge_index=torch.from_numpy(edge_index))
@@ -72,7 +72,7 @@ def assemble(
         data.x = torch.from_numpy(structural_features(edge_index, nodes.ids))
         notes.append(f"no features: {BINS} bins of degree and {SIGNS} of position made from edges")
 
-    names: list[str] = []
+    names = None
     given = _labels_of(nodes, labels)
     if given is not None:
         y, names = classes(given)

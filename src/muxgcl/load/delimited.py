@@ -2,10 +2,12 @@
 
 import csv
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableSequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
+
+import numpy as np
 
 from muxgcl.errors import UserError
 from muxgcl.load.ids import read_ids
@@ -26,7 +28,6 @@ from muxgcl.load.table import (
 )
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
-Record = tuple[int, list[str]]  # line number, cells
 
 
 def read_delimited(
@@ -40,14 +41,14 @@ def read_delimited(
     check_file(path, TEXT_GROWTH)
     _check_text(path)
     with parsing(path, "text"), path.open(encoding="utf-8-sig", newline="") as file:
-        first = list(islice(_records(file, path), 1000))
-        if not first:
+        records = _records(file, path, array("q"))
+        first = next(records, None)
+        if first is None:
             raise UserError(f"{path} is empty")
-        cells = [record for _, record in first]
         if header is None:
-            assume = isinstance(columns, NodeColumns)
-            header = is_header(cells, named=columns.named, assume=assume)
-        names = cells[0] if header else [str(place) for place in range(1, len(cells[0]) + 1)]
+            some = [first, *islice(records, max(1, min(1000, CELLS // len(first))))]
+            header = is_header(some, named=columns.named, assume=isinstance(columns, NodeColumns))
+        names = first if header else [str(place) for place in range(1, len(first) + 1)]
         names = check_names(str(path), names)
         choice = columns.choose(str(path), names)
         reader = _Reader(path, names, choice, skip=int(header))
@@ -69,19 +70,19 @@ class _Reader:
     def __init__(self, path: Path, names: list[str], choice: Choice, *, skip: int) -> None:
         self.path, self.choice, self.skip = path, choice, skip
         self.at = {name: position for position, name in enumerate(names)}
-        self.lines = array("q")
+        self.lines = array("q")  # of every record, the header included
 
     def place(self, row: int) -> str:
-        return f"line {self.lines[row]:,}"
+        return f"line {self.lines[row + self.skip]:,}"
 
     def blocks(self, file: TextIO, as_text: frozenset[str]) -> Iterator[Block]:
         file.seek(0)
         del self.lines[:]
-        records = islice(_records(file, self.path), self.skip, None)
-        while some := list(islice(records, max(1, CELLS // len(self.at)))):
-            start = len(self.lines)
-            self.lines.extend(line for line, _ in some)
-            yield self._block([cells for _, cells in some], start, as_text)
+        records = islice(_records(file, self.path, self.lines), self.skip, None)
+        start = 0
+        while rows := list(islice(records, max(1, CELLS // len(self.at)))):
+            yield self._block(rows, start, as_text)
+            start += len(rows)
 
     def _block(self, rows: list[list[str]], start: int, as_text: frozenset[str]) -> Block:
         def place(row: int) -> str:
@@ -106,6 +107,8 @@ class _Reader:
     def _numbers(self, rows: list[list[str]], place: Place) -> Dense | None:
         """All value columns in one go, or None where a cell is blank or not a number."""
         names = self.choice.values
+        if not names:
+            return np.zeros((len(rows), 0), np.float32)
         wanted = [self.at[name] for name in names]
         try:
             numbers = numbers_in([[row[at] for at in wanted] for row in rows])
@@ -115,29 +118,29 @@ class _Reader:
         return numbers
 
 
-def _records(file: TextIO, path: Path) -> Iterator[Record]:
-    """Every record with its line, all of the same number of fields; blank lines are skipped."""
+def _records(file: TextIO, path: Path, lines: MutableSequence[int]) -> Iterator[list[str]]:
+    """Every record, all of the same number of fields; its line is added to `lines`."""
     comments, opening = 0, file.readline()
     while opening and (opening.startswith("#") or not opening.strip()):
         comments, opening = comments + 1, file.readline()
     delimiter = _delimiter(opening, path)
-    lines: Iterator[str] = chain([opening], iter(file.readline, ""))
+    physical: Iterator[str] = chain([opening], iter(file.readline, ""))
     if delimiter == " ":
-        lines = (line.strip(" \r\n") for line in lines)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
-    width, first = 0, 0
+        physical = (line.strip(" \r\n") for line in physical)
+    reader = csv.reader(physical, delimiter=delimiter, strict=True, skipinitialspace=True)
+    width = 0
     try:
         for cells in reader:
-            if not cells or cells == [""]:
+            if not cells or cells == [""]:  # a blank line
                 continue
-            line = comments + reader.line_num
-            if not width:
-                width, first = len(cells), line
+            lines.append(comments + reader.line_num)
+            width = width or len(cells)
             if len(cells) != width:
                 raise UserError(
-                    f"{path}, line {line:,}: {len(cells)} fields, but line {first:,} has {width}"
+                    f"{path}, line {lines[-1]:,}: {len(cells)} fields, "
+                    f"but line {lines[0]:,} has {width}"
                 )
-            yield line, cells
+            yield cells
     except csv.Error as fault:
         line = comments + reader.line_num
         raise UserError(f"{path}, line {line:,}: {fault}") from fault

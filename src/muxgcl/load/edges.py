@@ -120,9 +120,7 @@ def undirected(
 
 def _merge(key: Positions, weight: Weights | None) -> tuple[Positions, Weights | None]:
     """Each key once, sorted, with its largest weight."""
-    if weight is None:
-        return np.unique(key), None
     order = np.argsort(key, kind="stable")
-    key, weight = key[order], weight[order]
+    key = key[order]
     first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-    return key[first], np.maximum.reduceat(weight, first)
+    return key[first], None if weight is None else np.maximum.reduceat(weight[order], first)

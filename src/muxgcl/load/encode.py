@@ -3,7 +3,7 @@
 - Numbers are scaled to zero mean and unit variance, except columns of 0 and 1, and except a wide
   table that is mostly zeros (indicators or counts): these are kept as they are, and stay sparse.
 - Text is one-hot encoded if it is a category: at most 256 different texts, each used twice on
-  average (up to 16 in any case). Other text (names, sentences) is left out.
+  average (or at most 16, not all different). Other text (names, sentences) is left out.
 - A missing number becomes the mean, or 0 in a column that is kept as it is; a missing category
   becomes zeros.
 """
@@ -61,7 +61,8 @@ def learn_encoding(table: NodeTable, *, scale: bool = True) -> tuple[Encoding, l
         check_one_kind(cells, name, table.name, table.place)
         texts = sorted(set(cells) - {""})
         given = sum(map(bool, cells))
-        if len(texts) <= min(MOST_CATEGORIES, max(ALWAYS_CATEGORIES, given // 2)):
+        most = min(MOST_CATEGORIES, max(ALWAYS_CATEGORIES, given // 2))
+        if len(texts) <= most and len(texts) < given:
             categories[name] = texts
             notes.append(f"column {quoted(name)}: {len(texts)} categories one-hot encoded")
         else:
@@ -175,7 +176,8 @@ def as_tensor(parts: list[Matrix]) -> Tensor:
         entries = hstack([csr_array(part) for part in parts], format="coo")
         where = torch.from_numpy(np.stack(entries.coords).astype(np.int64))
         values = torch.from_numpy(entries.data.astype(np.float32))
-        return torch.sparse_coo_tensor(where, values, (rows, columns)).coalesce()
+        shape = rows, columns
+        return torch.sparse_coo_tensor(where, values, shape, check_invariants=True).coalesce()
     check_size("the dense table of features", 4 * size)
     dense: Dense = np.hstack([to_dense(part) for part in parts])
     return torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))

@@ -18,9 +18,9 @@ def is_frame(source: object) -> bool:
 
 
 def read_frame(frame: Any, columns: EdgeColumns | NodeColumns, name: str) -> Table:
-    """Read the columns that are asked for; an index other than 0, 1, ... is the first column."""
-    pandas = sys.modules["pandas"]
-    if isinstance(columns, NodeColumns) and not isinstance(frame.index, pandas.RangeIndex):
+    """Read the columns that are asked for; an index of nodes that says anything comes first."""
+    silent = frame.index.name is None and isinstance(frame.index, sys.modules["pandas"].RangeIndex)
+    if isinstance(columns, NodeColumns) and not silent:
         frame = frame.reset_index()
     if frame.empty:
         raise UserError(f"{name} has no rows")

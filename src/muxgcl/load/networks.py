@@ -134,7 +134,9 @@ def _nodes(
         place=place,
         notes=() if label is None else (f"{quoted(label)} is the label, not a feature",),
     )
-    return table if cells else replace(table, ids=in_order(ids))
+    if set(cells) <= set(shown):
+        return replace(table, ids=in_order(ids), shown={})
+    return table
 
 
 def _column(cells: list[Any], key: str, name: str, place: Place) -> dict[str, Dense | list[str]]:

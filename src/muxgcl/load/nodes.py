@@ -66,14 +66,14 @@ def check_ids(ids: Ids, name: str, place: Place) -> None:
     """Refuse blank ids and ids of absurd length."""
     if not isinstance(ids, list):
         return
-    for row, one in enumerate(ids):
-        if not one:
-            raise UserError(f"{name}, {place(row)}: the id of a node is blank")
-        if len(one) > LONGEST_NAME:
-            raise UserError(
-                f"{name}, {place(row)}: an id of {len(one):,} characters; "
-                f"at most {LONGEST_NAME:,} are read"
-            )
+    if "" in ids:
+        raise UserError(f"{name}, {place(ids.index(''))}: the id of a node is blank")
+    if (longest := max(map(len, ids), default=0)) > LONGEST_NAME:
+        row = next(row for row, one in enumerate(ids) if len(one) == longest)
+        raise UserError(
+            f"{name}, {place(row)}: an id of {longest:,} characters; "
+            f"at most {LONGEST_NAME:,} are read"
+        )
 
 
 def rows_of(table: NodeTable, nodes: Ids, of: str) -> list[int]:

@@ -17,7 +17,7 @@ from muxgcl.errors import UserError
 from muxgcl.load.ids import Ids, join
 from muxgcl.load.safety import check_size, quoted
 
-CELLS = 1 << 18  # read and converted at a time
+CELLS = 1 << 16  # read and converted at a time
 WIDE = 64  # a table of so many numbers with ...
 FILLED = 0.25  # ... at most this share of them not zero is a bag of words: indicators or counts
 MISSING = frozenset({"", "NA", "N/A", "null", "NULL", "None"})

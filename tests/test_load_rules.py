@@ -1,0 +1,264 @@
+"""Each rule of loading, and the line that says it was applied."""
+
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from muxgcl.errors import UserError
+from muxgcl.load import Loaded, load
+
+PATH = "a,b\nb,c\n"  # three nodes in a row
+
+
+def loaded(folder: Path, edges: str, nodes: str | None = None, **options: object) -> Loaded:
+    (folder / "edges.csv").write_text(edges)
+    if nodes is not None:
+        (folder / "nodes.csv").write_text(nodes)
+        options["features"] = folder / "nodes.csv"
+    return load(folder / "edges.csv", **options)
+
+
+def pairs(graph: Loaded) -> list[tuple[str, str]]:
+    ids = graph.ids.tolist()
+    return [(ids[a], ids[b]) for a, b in graph.data.edge_index.T.tolist()]
+
+
+def test_edges_are_made_undirected_and_sorted(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, "b,c\na,b\n")
+    assert pairs(graph) == [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")]
+    assert "made undirected: 2 -> 4 entries" in graph.notes
+
+
+def test_edges_in_both_directions_are_left_as_they_are(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, "a,b\nb,a\n")
+    assert pairs(graph) == [("a", "b"), ("b", "a")]
+    assert not any("undirected" in note for note in graph.notes)
+
+
+def test_duplicate_edges_and_self_loops_are_removed_and_counted(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, "a,b\na,b\na,b\nb,b\na,c\n")
+    assert pairs(graph) == [("a", "b"), ("a", "c"), ("b", "a"), ("c", "a")]
+    assert "2 duplicate edges merged" in graph.notes
+    assert "1 self-loops removed" in graph.notes
+
+
+def test_the_largest_weight_of_duplicates_and_directions_counts(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, "source,target,weight\na,b,1.5\na,b,3\nb,a,2\nb,c,0\na,c,4\n")
+    assert pairs(graph) == [("a", "b"), ("a", "c"), ("b", "a"), ("c", "a")]
+    assert graph.data.edge_weight.tolist() == [3, 4, 3, 4]
+    assert "1 edges of weight 0 removed" in graph.notes
+    assert "1 duplicate edges merged, the largest weight kept" in graph.notes
+    assert "1 edges weigh less than their reverse: the larger weight kept" in graph.notes
+
+
+def test_weights_of_one_are_no_weights(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, "source,target,weight\na,b,1\nb,c,1.0\n")
+    assert "edge_weight" not in graph.data
+
+
+def test_columns_of_edges_that_nobody_asked_for_are_named(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, "source,target,since,kind\na,b,1999,x\nb,c,2000,y\n")
+    assert f"{tmp_path}/edges.csv: not used, 'since', 'kind'" in graph.notes
+    assert "edge_weight" not in graph.data
+
+
+def test_isolated_nodes_stay(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, PATH, "id,age\nc,3\nb,2\nz,1\na,7\n")
+    assert graph.ids.tolist() == ["c", "b", "z", "a"]
+    assert graph.data.num_nodes == 4
+    assert "1 nodes have no edges" in graph.notes
+
+
+def test_integer_ids_are_sorted_as_numbers_and_text_as_text(tmp_path: Path) -> None:
+    numbers = loaded(tmp_path, "10,9\n9,100\n-1,9\n")
+    assert numbers.ids.tolist() == [-1, 9, 10, 100]
+    assert numbers.ids.dtype == np.int64
+    assert loaded(tmp_path, "x10,x9\nx9,x100\n").ids.tolist() == ["x10", "x100", "x9"]
+
+
+def test_mixed_ids_are_text(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, "10,9\n9,b7\n")
+    assert graph.ids.tolist() == ["10", "9", "b7"]
+    assert "ids are read as text: 'b7' is not an integer" in graph.notes
+
+
+@pytest.mark.parametrize("written", ["01", "+1", "1.0", "1_0", "99999999999999999999"])
+def test_only_plain_integers_are_integer_ids(tmp_path: Path, written: str) -> None:
+    assert loaded(tmp_path, f"{written},2\n2,3\n", header=False).ids.dtype.kind == "U"
+
+
+def test_missing_labels_are_minus_one(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, PATH, "id,age,label\na,1,red\nb,3,\nc,8,blue\n")
+    assert graph.data.y.tolist() == [1, -1, 0]
+    assert graph.label_names == ["blue", "red"]
+    assert "label of 1 nodes missing" in graph.notes
+
+
+@pytest.mark.parametrize("labels", [["10", "9", "10"], ["10.0", "9.0", "10.0"], [10, 9, 10]])
+def test_whole_numbers_are_classes_in_their_order(labels: list[str]) -> None:
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "label": labels})
+    graph = load(pd.DataFrame({"s": ["a", "b"], "t": ["b", "c"]}), labels=frame)
+    assert graph.label_names == ["9", "10"]
+    assert graph.data.y.tolist() == [1, 0, 1]
+
+
+def test_minus_one_is_missing_in_arrays_and_a_class_in_files(tmp_path: Path) -> None:
+    edges = torch.tensor([[0, 1], [1, 2]])
+    assert load(edges, labels=[-1, 1, 1]).data.y.tolist() == [-1, 0, 0]
+    graph = loaded(tmp_path, "0,1\n1,2\n", "id,x,y\n0,5,-1\n1,6,1\n2,7,1\n")
+    assert graph.data.y.tolist() == [0, 1, 1]
+
+
+def test_the_label_is_never_a_feature(tmp_path: Path) -> None:
+    nodes = "id,age,topic\na,1,red\nb,3,blue\nc,8,red\n"
+    file = tmp_path / "nodes.csv"
+    assert loaded(tmp_path, PATH, nodes).data.x.shape == (3, 3)  # age and two topics
+    for graph in (
+        loaded(tmp_path, PATH, nodes, label_column="topic"),
+        loaded(tmp_path, PATH, nodes, label_column="topic", labels=file),
+    ):
+        assert graph.data.x.shape == (3, 1)
+        assert graph.data.y.tolist() == [1, 0, 1]
+        assert f"{file}: column 'topic' is the label, not a feature" in graph.notes
+    (tmp_path / "labels.csv").write_text("id,topic\nb,blue\na,red\n")
+    apart = loaded(tmp_path, PATH, nodes, labels=tmp_path / "labels.csv", label_column="topic")
+    assert apart.data.x.shape == (3, 1)
+    assert apart.data.y.tolist() == [1, 0, -1]
+
+
+def test_a_column_called_label_is_the_label(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, PATH, "id,age,Label\na,1,0\nb,3,1\nc,8,0\n")
+    assert graph.data.y.tolist() == [0, 1, 0]
+    assert graph.data.x.shape == (3, 1)
+
+
+def test_labels_alone_do_not_order_the_nodes(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("id,label\nc,1\nz,0\n")
+    graph = loaded(tmp_path, PATH, labels=tmp_path / "labels.csv")
+    assert graph.ids.tolist() == ["a", "b", "c", "z"]
+    assert graph.data.y.tolist() == [-1, -1, 1, 0]
+
+
+def test_nodes_without_features_are_zeros_and_counted(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, PATH, "id,age,city\na,1,Rome\nb,,\nc,3,Rome\n")
+    assert graph.data.x.tolist() == [[-1, 1], [0, 0], [1, 1]]
+    assert "1 nodes have no features: zeros" in graph.notes
+
+
+# --- headers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "edges",
+    ["source,target\na,b\n", "from\tto\na\tb\n", "user_id,friend\na,b\n", "userId,f\na,b\n"],
+)
+def test_a_usual_name_is_a_header(tmp_path: Path, edges: str) -> None:
+    assert loaded(tmp_path, edges).ids.tolist() == ["a", "b"]
+
+
+def test_a_word_above_numbers_is_a_header(tmp_path: Path) -> None:
+    assert loaded(tmp_path, "x,z\n1,2\n").ids.tolist() == [1, 2]
+    assert loaded(tmp_path, "1,2\n3,4\n").ids.tolist() == [1, 2, 3, 4]
+
+
+def test_an_edge_list_of_words_alone_has_no_header_unless_stated(tmp_path: Path) -> None:
+    text = "fan,star\nann,bob\n"
+    graph = loaded(tmp_path, text)
+    assert graph.ids.tolist() == ["ann", "bob", "fan", "star"]
+    assert f"{tmp_path}/edges.csv: no header found, the first line is an edge" in graph.notes
+    assert loaded(tmp_path, text, header=True).ids.tolist() == ["ann", "bob"]
+    assert loaded(tmp_path, text, source_column="fan").ids.tolist() == ["ann", "bob"]
+    assert loaded(tmp_path, "source,b\n", header=False).ids.tolist() == ["b", "source"]
+
+
+def test_a_table_of_nodes_of_words_alone_has_a_header(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, PATH, "who,city\na,Rome\nb,Oslo\nc,Rome\n")
+    assert graph.ids.tolist() == ["a", "b", "c"]
+    assert list(graph.columns) == ["city"]
+
+
+def test_a_table_of_numbers_has_no_header(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, "0,1\n1,2\n", "0,0.5\n1,0.25\n2,8\n")
+    assert graph.ids.tolist() == [0, 1, 2]
+    assert graph.columns["2"].tolist() == [0.5, 0.25, 8]
+
+
+def test_comments_blank_lines_spaces_and_a_byte_order_mark_are_skipped(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("\ufeff# a graph\n# 2 edges\n\n1   2 \n\n 2 3\n")
+    assert load(tmp_path / "e.txt").ids.tolist() == [1, 2, 3]
+    (tmp_path / "e.csv").write_text('"a x", b\r\n b ,"c, d"\r\n')
+    assert load(tmp_path / "e.csv").ids.tolist() == ["a x", "b", "c, d"]
+
+
+# --- no features -----------------------------------------------------------------------------
+
+
+def test_without_features_degree_and_position_are_made(tmp_path: Path) -> None:
+    star = "".join(f"hub,leaf{leaf}\n" for leaf in range(6)) + "a,b\n"
+    graph = loaded(tmp_path, star)
+    x = graph.data.x
+    assert x.shape == (9, 48)
+    assert "no features: 16 bins of degree and 32 of position made from edges" in graph.notes
+    degree_bin = x[:, :16].argmax(1).tolist()
+    assert degree_bin == [1, 1, 2, 1, 1, 1, 1, 1, 1]  # a, b, hub (degree 6), six leaves
+    position = x[:, 16:]
+    torch.testing.assert_close(position.norm(dim=1), torch.ones(9))
+    near = (position[3] @ position[4]).item()  # two leaves of one hub
+    assert near > (position[3] @ position[0]).item() + 0.3  # a leaf and a node elsewhere
+
+
+def test_made_features_do_not_depend_on_what_is_far_away(tmp_path: Path) -> None:
+    chain = "".join(f"{node},{node + 1}\n" for node in range(30))
+    one = loaded(tmp_path, chain)
+    two = loaded(tmp_path, chain + "30,31\n31,32\n")
+    assert torch.equal(one.data.x[:26], two.data.x[:26])
+    assert not torch.equal(one.data.x[28], two.data.x[28])
+
+
+def test_a_table_of_names_alone_leaves_the_made_features(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, PATH, "id,name\na,Ann\nb,Bob\nc,Cid\n")
+    assert graph.data.x.shape == (3, 48)
+    assert graph.columns["name"].tolist() == ["Ann", "Bob", "Cid"]
+
+
+# --- in memory -------------------------------------------------------------------------------
+
+
+def test_the_input_is_left_as_it_was() -> None:
+    x = torch.tensor([[1.0, 5.0], [2.0, 7.0], [4.0, 9.0]])
+    data = Data(x=x.clone(), edge_index=torch.tensor([[0, 1], [1, 2]]))
+    frame = pd.DataFrame({"id": [0, 1, 2], "age": [1.0, 5.0, 7.0]})
+    before = frame.copy()
+    load(data)
+    load((data.edge_index, frame))
+    assert torch.equal(data.x, x)
+    assert data.edge_index.shape == (2, 2)
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_public_splits_of_a_pyg_graph_are_kept() -> None:
+    mask = torch.tensor([True, False, False])
+    data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), train_mask=mask)
+    assert torch.equal(load(data).data.train_mask, mask)
+
+
+def test_labels_that_are_no_classes_are_left_out() -> None:
+    data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.rand(3))
+    graph = load(data)
+    assert "y" not in graph.data
+    assert any(note.startswith("y is not one class a node") for note in graph.notes)
+
+
+def test_networkx_edges_without_weight_count_one() -> None:
+    graph = nx.Graph([("a", "b"), ("b", "c", {"weight": 3})])
+    assert load(graph).data.edge_weight.tolist() == [1, 1, 3, 3]
+
+
+def test_one_and_the_text_one_are_the_same_id() -> None:
+    with pytest.raises(UserError, match="the id '1' is already on node '1'"):
+        load(nx.Graph([(1, "1"), ("1", "x")]))
