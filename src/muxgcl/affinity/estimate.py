@@ -55,7 +55,7 @@ def patches(
             on_disk.store(file, nodes)
     nodes = nodes.to(graph.device)
     linked = graph.adjacency.rowptr.diff() > 1  # every node has a loop
-    return pool(nodes * linked[:, None], graph.adjacency, layers, cfg.pooling)
+    return pool(nodes.where(linked[:, None], 0), graph.adjacency, layers, cfg.pooling)
 
 
 @contextmanager

@@ -3,12 +3,11 @@
 Every neighbour counts once, whatever its edge weighs.
 """
 
-from collections.abc import Iterator
 from typing import Literal, get_args
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, identity
 from torch.nn.functional import normalize
 
 from muxgcl.errors import UserError
@@ -49,22 +48,17 @@ def pool(nodes: Nodes, adjacency: Adjacency, layers: int, pooling: Pooling) -> l
 
 def _ego(nodes: Nodes, adjacency: Adjacency, layers: int) -> list[Nodes]:
     """Averages over the exact k-hop sets, for a block of nodes at a time."""
-    table = nodes.cpu().numpy()
-    blocks = [np.stack(block) for block in _ego_blocks(table, adjacency, layers)]
-    pooled = np.concatenate(blocks, 1)  # [layers, n, d]
-    return list(torch.from_numpy(pooled).to(nodes))
-
-
-def _ego_blocks(table: np.ndarray, adjacency: Adjacency, layers: int) -> Iterator[list[np.ndarray]]:
-    n = adjacency.nodes
+    n, table = adjacency.nodes, nodes.cpu().numpy()
     col, rowptr = adjacency.col.cpu().numpy(), adjacency.rowptr.cpu().numpy()
     hop = csr_array((np.ones(len(col), table.dtype), col, rowptr), (n, n))  # the node itself too
+    itself = csr_array(identity(n, table.dtype, "csr"))
+    pooled = np.empty((layers, *table.shape), table.dtype)
     rows = max(1, BLOCK_ENTRIES // n)
     for start in range(0, n, rows):
-        reached, pooled = hop[start : start + rows], []
+        block = slice(start, start + rows)
+        reached = itself[block]
         for k in range(layers):
-            if k:
-                reached = reached @ hop
-                reached.data[:] = 1  # a set: how many ways lead to a node does not matter
-            pooled.append((reached @ table) / np.diff(reached.indptr)[:, None])
-        yield pooled
+            reached = reached @ hop
+            reached.data[:] = 1  # a set: how many ways lead to a node does not matter
+            pooled[k, block] = (reached @ table) / np.diff(reached.indptr)[:, None]
+    return list(torch.from_numpy(pooled).to(nodes))

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
-from torch.nn.functional import embedding, logsigmoid
+from torch.nn.functional import embedding, softplus
 
 from muxgcl.affinity.walks import Roads, Walks, walks
 from muxgcl.graph import Graph
@@ -58,10 +58,11 @@ class SkipGram(nn.Module):
         time = torch.arange(walked.shape[1], device=walked.device)
         near = (time[:, None] - time).abs() < self.context  # [t, t]
         pair = near & (walked[:, :, None] != walked[:, None, :])  # [w, t, t]
-        pull = logsigmoid(rows @ rows.mT) * pair
-        push = logsigmoid(-rows @ embedding(others, self.table).T).mean(2)  # [w, t]
         pairs = pair.sum(2)  # [w, t]
-        return -(pull.sum() + self.negatives * (push * pairs).sum()) / pairs.sum().clamp(min=1)
+        score = rows @ rows.mT
+        pull = (softplus(score) - score) * pair  # -log sigmoid(score)
+        push = softplus(rows @ embedding(others, self.table).T).mean(2) * pairs
+        return (pull.sum() + self.negatives * push.sum()) / pairs.sum().clamp(min=1)
 
 
 def skip_gram(

@@ -65,7 +65,7 @@ class Roads:
             edge = torch.searchsorted(self.mass, low + chance * (high - low), right=True) - 1
         return torch.where(degree > 0, self.target[edge.clamp(min=first).clamp(max=last)], here)
 
-    def linked_pair(self, source: Steps, target: Steps) -> Bool[Tensor, " w"]:
+    def adjacent(self, source: Steps, target: Steps) -> Bool[Tensor, " w"]:
         """Whether there is an edge."""
         wanted = source * len(self.degree) + target
         place = torch.searchsorted(self.key, wanted).clamp(max=len(self.key) - 1)
@@ -79,7 +79,7 @@ class Roads:
         open_walks = (self.degree[here] > 1).nonzero().squeeze(1)
         while len(open_walks):
             origin, proposal = before[open_walks], there[open_walks]
-            near = self.linked_pair(origin, proposal)
+            near = self.adjacent(origin, proposal)
             bias = torch.where(proposal == origin, 1 / p, torch.where(near, 1.0, 1 / q))
             rejected = torch.rand(bias.shape, device=bias.device) * most >= bias
             open_walks = open_walks[rejected]
