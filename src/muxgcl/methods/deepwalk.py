@@ -4,7 +4,7 @@ One row a node, features unused: nodes that random walks meet close to each othe
 by skip-gram with negative sampling (`affinity/skipgram.py`).
 
 Departs from the paper: negative sampling instead of a hierarchical softmax; one table instead of
-two; a step, which is what training calls an epoch, takes a batch of walks from random nodes, and the
+two; a step, which is what training calls an epoch, takes a batch of walks from random nodes; the
 learning rate falls along a cosine. A node without neighbours has a row of zeros.
 """
 
