@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from muxgcl.augment import Corrupt, clean
+from muxgcl.augment import Corrupt, both, clean
 from muxgcl.encoder import GCN, Activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
@@ -84,8 +84,7 @@ class Costa(Method):
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """Inter-view InfoNCE over the rows of one sketch of both views."""
-        graph = self.scaled(graph)
-        views = [self.encoder.embed(view(graph)) for view in self.views]
+        views = self.encoder.embed(both(self.scaled(graph), self.views)).chunk(2)
         mixed = self.mix(torch.cat(views, 1))  # side by side: one P for both
         one, two = (self.projector(part) for part in mixed.chunk(2, 1))
         return {"contrast": (self._nce(one, two) + self._nce(two, one)) / 2}

@@ -26,7 +26,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from muxgcl.augment import Corrupt, clean
+from muxgcl.augment import Corrupt, both, clean
 from muxgcl.encoder import GCN, Activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
@@ -35,7 +35,7 @@ from muxgcl.methods.base import Context, Method
 from muxgcl.methods.edge_sums import edge_dot, row_sum
 from muxgcl.methods.of_graph import features_scaled
 from muxgcl.projector import Projector, unit_rows
-from muxgcl.shapes import Nodes, PerEdge, Scalar
+from muxgcl.shapes import Nodes, Scalar
 
 Centres = Float[Tensor, "k d"]
 Belonging = Float[Tensor, "n k"]
@@ -84,7 +84,7 @@ class HomoGcl(Method):
         super().__init__()
         self.cfg, self.backend = cfg, context.backend
         self.scaled = features_scaled(cfg.row_normalize)
-        self.view = Corrupt(cfg.drop_edges, cfg.mask_features)
+        self.rates = Corrupt(cfg.drop_edges, cfg.mask_features)
         self.encoder = GCN(
             graph.num_features,
             cfg.width,
@@ -97,16 +97,13 @@ class HomoGcl(Method):
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The contrast with salient neighbours, and how much neighbours' clusters differ."""
         graph, cfg = self.scaled(graph), self.cfg
-        views = [self.view(graph) for _ in range(2)]
-        one, two = (self.projector(self.encoder.embed(view)) for view in views)
-        kept = [  # 1 for each edge that a view still has
-            ((view.propagation.matrix.value != 0) & ~graph.adjacency.loop).to(one.dtype)
-            for view in views
-        ]
+        views = both(graph, [self.rates, self.rates])
+        one, two = self.projector(self.encoder.embed(views)).chunk(2)
+        kept = (views.propagation.matrix.value != 0) & ~graph.twice.loop  # edges of each view
         nodes = self.encoder.embed(clean(graph))
         centres = kmeans(nodes.detach(), cfg.clusters, cfg.cluster_steps)
         belonging = soft_clusters(nodes, centres, cfg.cluster_temperature)
-        contrast = self.contrast(graph.adjacency, one, two, kept, belonging)
+        contrast = self.contrast(graph.adjacency, one, two, kept.to(one.dtype), belonging)
         return {
             "contrast": contrast,
             "clusters": cfg.alpha * disagreement(graph.adjacency, belonging),
@@ -121,11 +118,11 @@ class HomoGcl(Method):
         adjacency: Adjacency,
         one: Nodes,
         two: Nodes,
-        kept: list[PerEdge],
+        kept: Float[Tensor, " 2*e"],
         belonging: Belonging,
     ) -> Scalar:
-        """Mean over both views of -log(pos / (pos + neg))."""
-        t = self.cfg.temperature
+        """Mean over both views of -log(pos / (pos + neg)); `kept` is 1 for each view's edges."""
+        t, edges = self.cfg.temperature, kept.chunk(2)
         stacked = torch.cat([one, two])
         others = negative_sum(
             stacked, stacked, temperature=t, nodes=len(one), backend=self.backend
@@ -135,11 +132,11 @@ class HomoGcl(Method):
         saliency = edge_dot(direction, direction, adjacency)
         losses = []
         for v, (here, there) in enumerate(((one, two), (two, one))):
-            intra = kept[v] * ((edge_dot(here, here, adjacency) - 1) / t).exp()
-            inter = kept[1 - v] * ((edge_dot(here, there, adjacency) - 1) / t).exp()
+            intra = edges[v] * ((edge_dot(here, here, adjacency) - 1) / t).exp()
+            inter = edges[1 - v] * ((edge_dot(here, there, adjacency) - 1) / t).exp()
             salient = row_sum(saliency * intra, adjacency)
             if self.cfg.mean_neighbors:
-                salient = salient / (row_sum(kept[v], adjacency) + 0.01)
+                salient = salient / (row_sum(edges[v], adjacency) + 0.01)
             positive = own + salient
             # a difference of sums: rounding must not turn "no negatives" into a negative number
             far = (others[v] - row_sum(intra + inter, adjacency)).clamp(min=0)

@@ -31,7 +31,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from muxgcl.augment import Corrupt, View, clean
+from muxgcl.augment import Corrupt, both, clean
 from muxgcl.encoder import GCN, Activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
@@ -106,10 +106,10 @@ class ProGcl(Method):
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """GRACE before the switch, hardness-aware after it."""
-        one, two = (self.projector(self.encoder.embed(view)) for view in self._views(graph))
+        unit = self._encode(graph)
         if not self.hardness.known:
-            self.hardness.remember(one, two)
-        return {"contrast": self.contrast(one, two)}
+            self.hardness.remember(*unit.chunk(2))
+        return {"contrast": self.contrast(unit)}
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output."""
@@ -120,19 +120,20 @@ class ProGcl(Method):
         if step + 1 == self.switch:
             self.hardness.fit(self.cfg.false_share, self.cfg.fit_steps)
 
-    def contrast(self, one: Nodes, two: Nodes) -> Scalar:
-        """The mean loss of both views' unit rows."""
-        anchor, positive = torch.cat([one, two]), torch.cat([two, one])
-        t, n, backend = self.cfg.temperature, len(one), self.backend
+    def contrast(self, unit: Nodes) -> Scalar:
+        """The mean loss of both views' unit rows, stacked."""
+        t, n, backend = self.cfg.temperature, len(unit) // 2, self.backend
+        twin = unit.roll(n, 0)  # the same nodes in the other view
         if not self.hardness.known:
-            return contrast(anchor, positive, anchor, temperature=t, nodes=n, backend=backend)
+            return contrast(unit, twin, unit, temperature=t, nodes=n, backend=backend)
         weight = self.hardness.weight if self.cfg.mode == "weight" else None
-        negatives = negative_sum(anchor, anchor, weight, temperature=t, nodes=n, backend=backend)
+        negatives = negative_sum(unit, unit, weight, temperature=t, nodes=n, backend=backend)
         if self.cfg.mode == "weight":
             negatives = negatives / self.hardness.row_mean.repeat(2)
         else:
+            one, two = unit.chunk(2)
             negatives = negatives + torch.cat([self._mixed(one, two), self._mixed(two, one)])
-        return info_nce(anchor, positive, negatives, temperature=t).mean()
+        return info_nce(unit, twin, negatives, temperature=t).mean()
 
     def _mixed(self, one: Nodes, two: Nodes) -> PerNode:
         """The sum over synthesised negatives, in blocks of rows that backward computes again."""
@@ -144,12 +145,13 @@ class ProGcl(Method):
         parts = zip(one.split(size), columns.split(size), hardness.split(size), strict=True)
         return torch.cat([again(*part) for part in parts])
 
-    def _views(self, graph: Graph) -> list[View]:
+    def _encode(self, graph: Graph) -> Nodes:
         scaled = self.scaled(graph)
         if self.drop_weights is None:
-            return [rates(scaled) for rates in self.rates]
+            return self.projector(self.encoder.embed(both(scaled, self.rates)))
         weights = self.drop_weights(graph)
-        return [adaptive_view(scaled, weights, rates) for rates in self.rates]
+        views = (adaptive_view(scaled, weights, rates) for rates in self.rates)
+        return self.projector(torch.cat([self.encoder.embed(view) for view in views]))
 
 
 def mixed_sum(

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from muxgcl.augment import Corrupt, View, clean
+from muxgcl.augment import Corrupt, both, clean
 from muxgcl.encoder import GCN
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
@@ -66,21 +66,20 @@ class Sfa(Method):
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """GRACE's contrast of the flattened tables of two fresh views."""
-        graph = self.scaled(graph)
-        unit = torch.cat([self._project(view(graph)) for view in self.views])
+        views = self.encoder.embed(both(self.scaled(graph), self.views)).chunk(2)
+        unit = self.projector(torch.cat([self.flatten(nodes) for nodes in views]))
         return self.contrast({self.contrast.last: unit})
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output with its spectrum as it is."""
         return self.encoder.embed(clean(self.scaled(graph)))
 
-    def _project(self, view: View) -> Nodes:
-        nodes = self.encoder.embed(view)
+    def flatten(self, nodes: Nodes) -> Nodes:
+        """The table without a random direction."""
         start = torch.randn(nodes.shape[1], dtype=nodes.dtype, device=nodes.device)
-        found = direction(
-            nodes if self.cfg.through_direction else nodes.detach(), start, self.cfg.power_steps
-        )
-        return self.projector(nodes - (nodes @ found)[:, None] * found)
+        table = nodes if self.cfg.through_direction else nodes.detach()
+        found = direction(table, start, self.cfg.power_steps)
+        return nodes - (nodes @ found)[:, None] * found
 
 
 def direction(nodes: Nodes, start: Float[Tensor, " d"], steps: int) -> Float[Tensor, " d"]:
