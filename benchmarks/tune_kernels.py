@@ -1,4 +1,4 @@
-"""Try block sizes of the fused kernel: the figures behind the table in `kernels/fused.py`.
+"""Try block sizes of the fused kernel: the figures behind the table in `kernels/all_pairs.py`.
 
 Prints the five best for each direction, width and size; run it on the GPU that the table is for.
 """
@@ -6,12 +6,13 @@ Prints the five best for each direction, width and size; run it on the GPU that 
 import argparse
 import itertools
 import json
+from functools import partial
 
 import torch
 from torch.nn.functional import normalize
 
 from muxgcl.bench.clock import matmul_ceiling, milliseconds
-from muxgcl.kernels import PairWeight, fused
+from muxgcl.kernels import PairWeight, all_pairs, fused
 
 
 def unit(n: int, d: int) -> torch.Tensor:
@@ -41,15 +42,16 @@ def main() -> None:
         anchor, keys = unit(args.views * n, width), unit(2 * n, width)
         pairs = fused._pairs(anchor, keys, weight, 0.4, n, args.precision)
         coefficient = torch.rand(args.views * n, device=device)
+        walk_back = partial(pairs.backward, coefficient)
         work = 2 * args.views * n * 2 * n * 2 * width + 2 * n * n * args.rank
         for direction in ("forward", "backward"):
             found = []
             for rows, cols, shared, warps, stages in choices:
-                block = fused.Block(rows, cols, shared, warps, stages)
-                fused.BLOCKS = fused.BACKWARD_BLOCKS = {4096: block}
-                given = None if direction == "forward" else coefficient
+                block = all_pairs.Block(rows, cols, shared, warps, stages)
+                all_pairs.choose = lambda *_, block=block: block
+                walk = pairs.forward if direction == "forward" else walk_back
                 try:
-                    ms = milliseconds(lambda given=given: pairs.walk(given), device, 0.05)
+                    ms = milliseconds(walk, device, 0.05)
                 except Exception as error:  # a block that does not fit the chip is no candidate
                     print("no", block, str(error)[:80].replace("\n", " "), flush=True)
                     continue

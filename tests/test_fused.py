@@ -75,12 +75,11 @@ def test_a_node_index_leaves_out_the_anchors_own_node(weighted: bool) -> None:
     assert_agrees(fused.negative_sum, tables, weight, spread(n), temperature=0.3, nodes=ids)
 
 
-def test_weights_above_one_stay_in_range() -> None:
-    z = unit(70, 16)
-    weight = PairWeight(unit(70, 4), unit(70, 4), offset=3.0, slope=2.0)
+@pytest.mark.parametrize(("offset", "slope"), [(1.0, -1.0), (0.2, 2.0), (3.0, 0.0)])
+def test_weights_are_cut_to_0_and_1(offset: float, slope: float) -> None:
+    z = clustered(70, 16)
+    weight = PairWeight(unit(70, 4), unit(70, 4), offset, slope)
     assert_agrees(fused.negative_sum, [z, z], weight, spread(70), temperature=0.5)
-    equal = torch.ones(70, 16) / 4
-    assert_agrees(fused.negative_sum, [equal, equal], weight, spread(70), temperature=0.5)
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,9 @@ import triton.language as tl
 from torch import Tensor
 
 Precision = Literal["fp16", "bf16", "tf32", "fp32"]
-LARGEST = 2.0**15  # what the largest push becomes before it is rounded; fp16 ends at 2^16
+LARGEST = 2.0**15  # what the largest push, 1, becomes before it is rounded; fp16 ends at 2^16
 PROCESSORS = 132  # of an H200
+FAST_MEMORY = 224 << 10  # bytes beside its registers that a program may use, less some change
 START = 4  # tiles that a program could do in the time it takes to start and to write its part
 MOST_PARTS = 16
 
@@ -47,18 +48,33 @@ class Block(NamedTuple):
     cols: int  # nodes it meets at a time, in each of the `shared` views
     shared: int  # views that share a tile of weights, where there are as many
     warps: int
-    stages: int
+    stages: int  # tiles that are on their way into fast memory at a time
+
+    def memory(self, width: int, rank: int) -> int:
+        """Numbers in fast memory: own rows of embedding and weight, and as many tiles as stages."""
+        tile = self.cols * (self.shared * width + rank)
+        return self.rows * (width + rank) + self.stages * tile
 
 
-# by the bytes of a padded row of both tables, embedding and weight: the first key that is enough
-FORWARD: dict[int, Block] = {
-    512: Block(rows=128, cols=64, shared=2, warps=8, stages=3),
-    768: Block(rows=128, cols=32, shared=2, warps=8, stages=3),
-    1280: Block(rows=64, cols=32, shared=1, warps=4, stages=2),
-    2048: Block(rows=64, cols=16, shared=1, warps=4, stages=2),
-    4096: Block(rows=16, cols=16, shared=1, warps=4, stages=2),
+# by precision, then by width of the rows (padded): the first width that is enough
+Table = dict[str, dict[int, Block]]
+FORWARD: Table = {
+    "half": {
+        128: Block(rows=128, cols=64, shared=2, warps=8, stages=3),
+        256: Block(rows=128, cols=32, shared=2, warps=8, stages=3),
+        512: Block(rows=64, cols=32, shared=1, warps=8, stages=2),
+    },
+    "tf32": {
+        128: Block(rows=128, cols=32, shared=1, warps=8, stages=2),
+        256: Block(rows=32, cols=32, shared=1, warps=8, stages=2),
+        512: Block(rows=16, cols=32, shared=1, warps=8, stages=2),
+    },
+    "fp32": {
+        128: Block(rows=32, cols=32, shared=1, warps=8, stages=2),
+        512: Block(rows=16, cols=32, shared=1, warps=8, stages=2),
+    },
 }
-BACKWARD = FORWARD.copy()
+BACKWARD: Table = FORWARD.copy()
 
 
 @triton.jit
@@ -142,7 +158,7 @@ def _walk(
                 else:
                     other_weight = tl.load(at)
                 weight = tl.dot(own_weight, tl.trans(other_weight), input_precision=PRECISION)
-                weight = tl.maximum(weight * slope + offset, 0.0)  # [ROWS, COLS]
+                weight = tl.clamp(weight * slope + offset, 0.0, 1.0)  # [ROWS, COLS]
                 if SHARED > 1:
                     weight = tl.broadcast_to(weight[:, None, :], [ROWS, SHARED, COLS])
                     weight = tl.reshape(weight, [ROWS, WIDTH])
@@ -187,14 +203,9 @@ class AllPairs:
     temperature: float
     precision: Precision
 
-    @property
-    def lift(self) -> float:
-        """What forward's sums and pulls are multiplied by, so that no push exceeds `LARGEST`."""
-        return LARGEST / max(1.0, self.offset + abs(self.slope))
-
     def forward(self) -> tuple[Tensor, Tensor]:
-        """Parts of the anchors' sums [parts, n] and pulls [parts, n, D], times `lift`."""
-        sums, pulls = self._walk(self.anchors, self.keys, FORWARD, math.log2(self.lift), None)
+        """Parts of the anchors' sums [parts, n] and pulls [parts, n, D], times `LARGEST`."""
+        sums, pulls = self._walk(self.anchors, self.keys, FORWARD, math.log2(LARGEST), None)
         assert sums is not None
         return sums, pulls
 
@@ -206,13 +217,12 @@ class AllPairs:
         self,
         own: Side,
         other: Side,
-        blocks: dict[int, Block],
+        blocks: Table,
         lift: float,
         coefficient: Tensor | None,
     ) -> tuple[Tensor | None, Tensor]:
         width, rank = own.table.shape[1], 0 if own.weight is None else own.weight.shape[1]
-        row_bytes = own.table.element_size() * (width + rank)
-        block = blocks[min(size for size in blocks if size >= row_bytes)]
+        block = choose(blocks, own.table.dtype, self.precision, width, rank)
         grid = triton.cdiv(own.count, block.rows), own.views
         parts = split(grid[0] * grid[1], triton.cdiv(other.count, block.cols))
         pulls = own.table.new_empty((parts, *own.table.shape), dtype=torch.float32)
@@ -246,6 +256,20 @@ class AllPairs:
                 num_stages=block.stages,
             )
         return sums, pulls
+
+
+def choose(blocks: Table, dtype: torch.dtype, precision: Precision, width: int, rank: int) -> Block:
+    """The table's block, made smaller where wide weights would not fit beside the rows."""
+    sizes = blocks[precision if dtype == torch.float32 else "half"]
+    block = sizes[min(size for size in sizes if size >= width)]
+    while block.memory(width, rank) * dtype.itemsize > FAST_MEMORY:
+        if block.stages > 2:
+            block = block._replace(stages=2)
+        elif block.cols > 16:
+            block = block._replace(cols=block.cols // 2)
+        else:
+            block = block._replace(rows=block.rows // 2)
+    return block
 
 
 def split(blocks: int, tiles: int) -> int:

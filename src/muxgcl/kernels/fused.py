@@ -2,9 +2,9 @@ r"""Triton twin of `reference.py`: the same functions, without an [n, m] matrix,
 
 With push $e_{ij} = w_{ij} \exp((\langle a_i, b_j\rangle - 1)/\tau)$, forward is one walk over all
 pairs (`all_pairs.py`) that keeps the sums $S_i = \sum_j e_{ij}$ and beside them the pulls
-$V_i = \sum_j e_{ij} b_j$, [n] and [n, d]. The gradient of anchor i is then $g_i V_i/\tau$, at no further
-cost. The gradient of key j, $\sum_i (g_i/\tau)\, e_{ij} a_i$, is one more walk with the roles
-swapped.
+$V_i = \sum_j e_{ij} b_j$, [n] and [n, d]. The gradient of anchor i is then $g_i V_i/\tau$, at no
+further cost. The gradient of key j, $\sum_i (g_i/\tau)\, e_{ij} a_i$, is one more walk with the
+roles swapped.
 
 `contrast` knows more: its gradients are those of one number, so all that a row needs follows from
 its own sums and pulls. With $x_i = e^{(\langle a_i, p_i\rangle - 1)/\tau}$ for the positive and
@@ -45,8 +45,8 @@ LOSS_TILE = 4096  # numbers of a table that a program of `_loss` holds
 def _loss(
     anchor_ptr,  # [n, d]
     positive_ptr,  # [n, d]
-    sum_ptr,  # [parts, n]      S, times lift
-    pull_ptr,  # [parts, n, D]  V, times lift
+    sum_ptr,  # [parts, n]      S, times `LARGEST`
+    pull_ptr,  # [parts, n, D]  V, times `LARGEST`
     loss_ptr,  # [n]            out
     whole_ptr,  # [n]           out: W
     push_ptr,  # [n]            out: S / W, the share of the negatives
@@ -55,7 +55,7 @@ def _loss(
     d,
     parts,
     rate,  # 1 / temperature
-    drop,  # 1 / lift
+    drop,  # 1 / LARGEST
     D: tl.constexpr,
     ROWS: tl.constexpr,
 ):
@@ -165,7 +165,7 @@ class _Contrast(torch.autograd.Function):
                 d,
                 len(sums),
                 1 / temperature,
-                1 / pairs.lift,
+                1 / LARGEST,
                 D=pulls.shape[2],
                 ROWS=rows,
             )
@@ -199,7 +199,7 @@ class _NegativeSum(torch.autograd.Function):
     ) -> Tensor:
         ctx.pairs = _pairs(anchor, keys, weight, temperature, *settings)
         parts, pulls = ctx.pairs.forward()
-        sums = parts.sum(0) / ctx.pairs.lift
+        sums = parts.sum(0) / LARGEST
         ctx.save_for_backward(anchor, keys, sums, _total(pulls, anchor))
         return sums
 
@@ -207,7 +207,7 @@ class _NegativeSum(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         anchor, keys, sums, pulls = ctx.saved_tensors
         upstream = grads[0] / ctx.pairs.temperature
-        d_anchor = ((upstream / ctx.pairs.lift)[:, None] * pulls).to(anchor.dtype)
+        d_anchor = ((upstream / LARGEST)[:, None] * pulls).to(anchor.dtype)
         d_keys = None
         if ctx.needs_input_grad[1]:
             # no push exceeds its row's sum; the largest stays on the device, nobody waits for it
