@@ -1,6 +1,7 @@
 """CSV, TSV and other text with one record a line, read without pandas."""
 
 import csv
+import re
 from array import array
 from collections.abc import Iterator, MutableSequence
 from itertools import chain, islice
@@ -149,5 +150,6 @@ def _records(file: TextIO, path: Path, lines: MutableSequence[int]) -> Iterator[
 def _delimiter(line: str, path: Path) -> str:
     if path.suffix.lower() == ".tsv":
         return "\t"
+    line = re.sub('"[^"]*"', "", line)  # what is quoted separates nothing
     most = max(",;\t", key=line.count)
     return most if most in line or path.suffix.lower() == ".csv" else " "

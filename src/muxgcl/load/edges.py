@@ -25,6 +25,7 @@ class EdgeList:
     weight: Weights | None = None
     place: Place = field(default_factory=lambda: counted("edge"))
     notes: tuple[str, ...] = ()
+    headless: bool = False  # the first edge may be a header that was not recognised
 
     def __post_init__(self) -> None:
         for ids in (self.source, self.target):
@@ -64,6 +65,7 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
         weight=None if weight is None else np.asarray(rows.numbers[:, 0]),
         place=table.place,
         notes=tuple(notes),
+        headless=table.headless,
     )
 
 
@@ -74,9 +76,10 @@ def place_among(edges: EdgeList, nodes: Ids, table: str) -> tuple[Positions, Pos
     if len(absent):
         row = int(absent[0])
         ids = edges.source if ends[0][row] < 0 else edges.target
+        hint = " (is that line a header?)" if edges.headless and row == 0 else ""
         raise UserError(
             f"{edges.name}, {edges.place(row)}: an edge names node {quoted(as_text(ids)[row])}, "
-            f"which is not in {table}"
+            f"which is not in {table}{hint}"
         )
     return ends
 

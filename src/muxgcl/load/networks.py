@@ -110,7 +110,7 @@ def _nodes(
     ignored: Sequence[str],
 ) -> NodeTable:
     def place(row: int) -> str:
-        return f"node {quoted(ids[row])}"
+        return f"node {quoted(str(ids[row]))}"
 
     records = [attributes for _, attributes in graph.nodes(data=True)]
     keys = list(dict.fromkeys(key for record in records for key in record if key not in ignored))

@@ -19,6 +19,7 @@ from muxgcl.errors import UserError
 from muxgcl.load.safety import check_file, check_size, in_words, listed, parsing, quoted
 
 Array = NDArray[Any]
+LONGEST_HEADER = 10_000  # bytes; numpy itself refuses longer ones
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -100,6 +101,11 @@ def _read_array(file: IO[bytes], size: int, name: str) -> Array:
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:
         raise UserError(f"{name} is in version {version[0]}.{version[1]} of NumPy's format")
+    width = 2 * version[0]  # of the field that holds the header's length
+    length = int.from_bytes(file.read(width), "little")
+    if length > LONGEST_HEADER:
+        raise UserError(f"{name} has a header of {in_words(length)}; expected less than 10 kB")
+    file.seek(-width, 1)
     shape, _, dtype = _HEADERS[version](file)
     if dtype.hasobject:
         raise UserError(
