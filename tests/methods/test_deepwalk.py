@@ -68,6 +68,14 @@ def test_a_graph_with_as_many_nodes_but_other_edges_is_refused() -> None:
     method.embed(Graph.from_data(planted(nodes=40, isolated=3)))  # the same graph, loaded again
 
 
+@pytest.mark.parametrize("nodes", [40, 50])
+def test_weights_of_another_graph_are_refused(nodes: int) -> None:
+    other = Graph.from_data(planted(nodes=nodes, isolated=3, seed=1))
+    saved = Deepwalk(GRAPH, DeepwalkConfig(**SMALL), Context()).state_dict()
+    with pytest.raises(UserError, match=f"each of the 40 nodes .* of {nodes} nodes"):
+        Deepwalk(other, DeepwalkConfig(**SMALL), Context()).load_state_dict(saved)
+
+
 def test_the_key_of_a_graph_tells_one_edge_and_not_the_order_of_edges() -> None:
     edges = planted(nodes=40).edge_index
     x = torch.ones(40, 1)

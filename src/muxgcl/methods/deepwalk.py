@@ -8,8 +8,9 @@ two; a step, which is what training calls an epoch, takes a batch of walks from 
 learning rate falls along a cosine. A node without neighbours has a row of zeros.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -69,6 +70,7 @@ class Deepwalk(Method):
         )
         self.schedule = WarmUpCosine(context.epochs, warm_up=0.0)
         self.register_buffer("graph_key", key_of(graph))
+        self.register_load_state_dict_pre_hook(self._check_loaded)
 
     def _starts(self, graph: Graph) -> NodeIndex:
         """Where walks begin: at nodes with neighbours, or anywhere where there are none."""
@@ -94,13 +96,19 @@ class Deepwalk(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The table; of the training graph alone."""
-        if not torch.equal(key_of(graph), self.graph_key):
-            raise UserError(
-                f"{self.name} learns one row for each of the {len(self.model.table)} nodes of its "
-                f"training graph and cannot embed another one (of {graph.num_nodes} nodes)"
-            )
+        self._check(self.graph_key, key_of(graph))
         linked = graph.adjacency.rowptr.diff() > 1  # every node has a loop
         return self.model.table * linked[:, None]
+
+    def _check_loaded(self, _: Any, state: Mapping[str, Tensor], *rest: Any) -> None:
+        self._check(state["graph_key"], self.graph_key)
+
+    def _check(self, trained: Tensor, asked: Tensor) -> None:
+        if trained.tolist() != asked.tolist():
+            raise UserError(
+                f"{self.name} learns one row for each of the {int(trained[0])} nodes of its "
+                f"training graph and cannot embed another one (of {int(asked[0])} nodes)"
+            )
 
     def optimizer(self, lr: float, weight_decay: float) -> torch.optim.Optimizer:
         """AdamW with cosine decay."""
