@@ -72,7 +72,7 @@ def test_a_graph_with_as_many_nodes_but_other_edges_is_refused() -> None:
 def test_weights_of_another_graph_are_refused(nodes: int) -> None:
     other = Graph.from_data(planted(nodes=nodes, isolated=3, seed=1))
     saved = Deepwalk(GRAPH, DeepwalkConfig(**SMALL), Context()).state_dict()
-    with pytest.raises(UserError, match=f"each of the 40 nodes .* of {nodes} nodes"):
+    with pytest.raises(UserError, match=f"each of the 40 nodes .*of {nodes} nodes"):
         Deepwalk(other, DeepwalkConfig(**SMALL), Context()).load_state_dict(saved)
 
 
