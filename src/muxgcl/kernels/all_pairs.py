@@ -77,7 +77,7 @@ FORWARD: Table = {
 BACKWARD: Table = FORWARD.copy()
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["owns", "others"])  # one binary for graphs of any size
 def _walk(
     own_ptr,  # [own views * owns, D]  rows of the blocks: anchors forward, keys backward
     other_ptr,  # [VIEWS * others, D]  rows they meet

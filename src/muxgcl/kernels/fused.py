@@ -41,7 +41,7 @@ PRECISION: Precision = "fp16"  # of products, where tables come in 32 bits
 LOSS_TILE = 4096  # numbers of a table that a program of `_loss` holds
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "parts"])
 def _loss(
     anchor_ptr,  # [n, d]
     positive_ptr,  # [n, d]
@@ -169,20 +169,21 @@ class _Contrast(torch.autograd.Function):
                 D=pulls.shape[2],
                 ROWS=rows,
             )
-        ctx.save_for_backward(anchor, positive, keys, whole, push, d_anchor)
+        ctx.save_for_backward(anchor, whole, push, d_anchor)
         ctx.pairs, ctx.share = pairs, 1 / (n * temperature)
+        ctx.dtypes = positive.dtype, keys.dtype
         return loss.mean()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        anchor, positive, keys, whole, push, d_anchor = ctx.saved_tensors
+        anchor, whole, push, d_anchor = ctx.saved_tensors
         share = grads[0] * ctx.share
         d_positive = d_keys = None
         if ctx.needs_input_grad[1]:
-            d_positive = ((-share * push)[:, None] * anchor).to(positive.dtype)
+            d_positive = ((-share * push)[:, None] * anchor).to(ctx.dtypes[0])
         if ctx.needs_input_grad[2]:
             pulls = ctx.pairs.backward(LARGEST / whole)  # no push exceeds the whole
-            d_keys = (_total(pulls, keys) * (share / LARGEST)).to(keys.dtype)
+            d_keys = (_total(pulls, anchor) * (share / LARGEST)).to(ctx.dtypes[1])
         d_anchor = (d_anchor * share).to(anchor.dtype)
         return d_anchor, d_positive, d_keys, None, None, None, None
 
