@@ -28,6 +28,7 @@ class NodeMap {
     this.links = [];
     this.view = { x: 0.5, y: 0.5, zoom: 1 };
     this.frame = 0;
+    this.gliding = 0;
     this.index();
     this.listen();
     new ResizeObserver(() => this.resize()).observe(canvas);
@@ -232,18 +233,17 @@ class NodeMap {
 
   moveTo(places) { // nodes glide to their places on another map
     const from = this.places.slice(), start = performance.now();
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const turn = (this.turn = (this.turn || 0) + 1); // a later move ends this one
+    const span = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 600; // milliseconds
     const step = (now) => {
-      if (turn !== this.turn) return;
-      const t = still ? 1 : Math.min(1, (now - start) / 600), s = t * t * (3 - 2 * t);
+      const t = span ? Math.min(1, Math.max(0, (now - start) / span)) : 1, s = t * t * (3 - 2 * t);
       for (let k = 0; k < places.length; k++) this.places[k] = from[k] + (places[k] - from[k]) * s;
-      if (t < 1) requestAnimationFrame(step);
-      else this.index();
+      this.gliding = t < 1 ? requestAnimationFrame(step) : 0;
+      if (!this.gliding) this.index();
       this.draw();
     };
+    cancelAnimationFrame(this.gliding);
     this.hover(-1);
-    step(start + (still ? 600 : 0));
+    step(start);
   }
 
   hover(node) {

@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import TruncatedSVD
 from threadpoolctl import threadpool_limits
 
 from muxgcl.evaluate import assign
@@ -168,9 +167,9 @@ def _vectors(embedding: Rows) -> dict[str, Any]:
     `error` is the largest, over the products of a few nodes with all.
     """
     unit = rows = unit_rows(embedding).astype(np.float32)
-    if min(unit.shape) > VECTOR_WIDTH:
-        # neither centred nor scaled to length one again: nothing keeps the products as well
-        rows = TruncatedSVD(VECTOR_WIDTH, random_state=0).fit_transform(unit)
+    if unit.shape[1] > VECTOR_WIDTH:
+        # main directions, neither centred nor scaled again: nothing keeps the products as well
+        rows = unit @ np.linalg.eigh(unit.T @ unit)[1][:, -VECTOR_WIDTH:]
     step = max(float(np.abs(rows).max()), 1e-12) / 127
     small = np.round(rows / step)
     few = np.random.default_rng(0).permutation(len(rows))[:50]

@@ -1,0 +1,318 @@
+"""Pages and static figures as files: complete, closed to the network, and safe to open."""
+
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from report_cases import NAMES, bare_record, figure, run_record
+
+from muxgcl.errors import UserError
+from muxgcl.report import RunRecord, compare, layout, nodes, save_figures, write_report
+from muxgcl.report.comparison import distinct_names
+from muxgcl.report.figures import PLOTS
+from muxgcl.report.palette import THEMED
+from muxgcl.report.style import inline_svg, styled
+
+# drawing takes most of the time: records without figures, where figures are not what is tested
+UNDRAWN = dict.fromkeys(("metrics", "scores", "similarities", "affinity_weights", "confusion"))
+HOSTILE = '</script><img src=x onerror="hacked=1">$&{{\'"\x00\ud800'
+
+
+@pytest.fixture(autouse=True)
+def _flat_maps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Maps at no cost: how nodes are laid out is tested elsewhere."""
+
+    def two_maps(rows: np.ndarray) -> list[layout.Map]:
+        places = np.random.default_rng(0).random((len(rows), 2), np.float32)
+        return [layout.Map("PCA", "the flat one", places), layout.Map("t-SNE", "groups", places)]
+
+    monkeypatch.setattr(nodes, "maps", two_maps)
+    yield
+    nodes.shown.cache_clear()
+
+
+class Page(HTMLParser):
+    """The elements of a page, its text, and the text of each section."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.sections: dict[str, str] = {}
+        self.inside = ""  # the section
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag == "section":
+            self.inside = str(dict(attrs)["id"])
+            self.sections[self.inside] = ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = "" if tag == "section" else self.inside
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+        if self.inside:
+            self.sections[self.inside] += f"{data} "
+
+    def names(self) -> list[str]:
+        return [tag for tag, _ in self.elements]
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Page:
+    write_report(run_record(), tmp_path / "report.html")
+    return Page(tmp_path / "report.html")
+
+
+def test_a_full_record_has_every_section_and_nothing_is_said_to_be_missing(page: Page) -> None:
+    plots = {plot.name for plot in PLOTS}
+    assert set(page.sections) == plots | {"embedding", "data", "time", "settings"}
+
+
+def test_the_figures_asked_for_are_on_the_page(page: Page) -> None:
+    assert "84.25 ± 0.50" in page.sections["scores"]
+    assert "raw features" in page.sections["scores"]
+    assert "made undirected: 3 -> 6 entries" in page.sections["data"]
+    assert "412 MiB" in page.sections["time"]
+    assert "muxgcl run blobs --seed 0" in page.sections["time"]
+    assert "0.2, 0.4" in page.sections["settings"]
+
+
+def test_each_figure_is_drawn_and_says_how_to_read_it(page: Page) -> None:
+    assert page.names().count("svg") == len(PLOTS)
+    for plot in PLOTS:
+        assert plot.reading in page.sections[plot.name]
+
+
+def test_no_id_is_used_twice_and_every_link_leads_somewhere(page: Page) -> None:
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [
+        attributes.get("href") or attributes.get("xlink:href") for _, attributes in page.elements
+    ]
+    assert {link for link in links if link} <= {f"#{name}" for name in ids}
+
+
+def test_nothing_is_asked_of_the_network(page: Page) -> None:
+    assert not {"link", "img", "iframe", "object", "embed", "video", "audio"} & set(page.names())
+    assert not [attributes for _, attributes in page.elements if "src" in attributes]
+    policy = next(a["content"] for t, a in page.elements if "http-equiv" in a)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; ")
+    style = Path(layout.__file__).with_name("page.css").read_text()
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_an_optimistic_protocol_is_marked_wherever_it_is_shown(tmp_path: Path) -> None:
+    paper = {"accuracy": figure(86.0, n=3), "optimistic": True, "unselected": figure(84.9)}
+    for protocol, marks in (({"paper": paper}, 3), ({"holdout": {"accuracy": figure(84.2)}}, 0)):
+        write_report(bare_record(scores=protocol), tmp_path / "report.html")
+        page = Page(tmp_path / "report.html")
+        assert "".join(page.texts).count("optimistic") == marks  # tile, figure, table
+
+
+def test_what_is_missing_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    write_report(bare_record(), tmp_path / "report.html")
+    page = Page(tmp_path / "report.html")
+    assert set(page.sections) == {"data", "time", "settings", "left-out"}
+    for reason in ("no embeddings yet", "no metrics.jsonl", "not evaluated", "no similarities"):
+        assert reason in page.sections["left-out"]
+
+
+@pytest.mark.parametrize("part", ["labels", "ids", "edge_index", "columns", "seconds", "command"])
+def test_any_part_may_be_missing(part: str, tmp_path: Path) -> None:
+    write_report(run_record(**UNDRAWN, **{part: None}), tmp_path / "report.html")
+    assert "embedding" in Page(tmp_path / "report.html").sections
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        run_record(1, labels=np.array([0]), **UNDRAWN),
+        run_record(2, **UNDRAWN),
+        run_record(30, embedding=np.zeros((30, 4), np.float32), **UNDRAWN),
+        run_record(30, labels=np.full(30, -1), **UNDRAWN),
+        bare_record(metrics=[{"epoch": 1, "loss": float("nan"), "terms": {}, "ms": 1.0}]),
+        bare_record(confusion=np.eye(60, dtype=int).tolist()),
+        bare_record(scores={"holdout": {"accuracy": figure(0.0, 0.0, 1)}}),
+        bare_record(affinity_weights={"scale 0": {"counts": [0, 0], "edges": [0, 0.5, 1]}}),
+    ],
+    ids=["one", "two", "zero", "unlabelled", "nan", "60 classes", "no spread", "no counts"],
+)
+def test_odd_records_make_pages(record: RunRecord, tmp_path: Path) -> None:
+    write_report(record, tmp_path / "report.html")
+    assert "settings" in Page(tmp_path / "report.html").sections
+
+
+def hostile_record() -> RunRecord:
+    ids = np.array([f"{HOSTILE}{k}" for k in range(240)])
+    return run_record(
+        title=HOSTILE,
+        dataset=HOSTILE,
+        method=HOSTILE,
+        command=HOSTILE,
+        ids=ids,
+        label_names=[HOSTILE] * 4,
+        columns={HOSTILE: ids},
+        data_notes=[HOSTILE],
+        settings={HOSTILE: {HOSTILE: HOSTILE}},
+        versions={HOSTILE: HOSTILE},
+        scores={HOSTILE: {HOSTILE: figure(1.0)}, "controls": {HOSTILE: {HOSTILE: figure(1.0)}}},
+        similarities={HOSTILE: run_record().similarities["u1-v0"]},
+        affinity_weights={HOSTILE: {"counts": [1], "edges": [0, 1]}},
+        metrics=[{"epoch": 1, "loss": 1.0, "terms": {HOSTILE: 1.0, "b": 0.0}, "ms": 1.0}],
+    )
+
+
+def test_no_name_becomes_markup(tmp_path: Path) -> None:
+    record = hostile_record()
+    write_report(record, tmp_path / "report.html")
+    compare([record, record], tmp_path / "compare.html")
+    for name, scripts in (("report.html", 2), ("compare.html", 2)):
+        page = Page(tmp_path / name)
+        assert "img" not in page.names()
+        assert page.names().count("script") == scripts
+        assert not [a for _, a in page.elements for key in a if key.startswith("on")]
+        assert any('<img src=x onerror="hacked=1">' in text for text in page.texts)  # as text
+
+
+def test_the_payload_is_the_json_that_was_put_in(tmp_path: Path) -> None:
+    record = hostile_record()
+    write_report(record, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    sent = re.search(r'<script type="application/json" id="payload">(.*?)</script>', text)
+    assert sent is not None
+    assert json.loads(sent[1])["ids"] == record.ids.tolist()
+
+
+@pytest.mark.parametrize(("n", "d", "most"), [(2_708, 256, 2_000_000), (20_000, 256, 10_000_000)])
+def test_the_file_stays_small(n: int, d: int, most: int, tmp_path: Path) -> None:
+    text = np.array([f"a long name of a node that stands for many more {k}" for k in range(n)])
+    columns = {f"text {k}": text for k in range(8)} if n > 3_000 else {}
+    write_report(run_record(n, d, columns=columns, **UNDRAWN), tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size < most
+
+
+def test_a_report_replaces_the_old_one_and_leaves_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    write_report(bare_record(), path)
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    assert "<title>bare</title>" in path.read_text()
+
+
+# figures ---------------------------------------------------------------------------------------
+
+
+def drawn(name: str, record: RunRecord) -> str:
+    plot = next(plot for plot in PLOTS if plot.name == name)
+    with styled():
+        return inline_svg(plot.draw(record), name, name)
+
+
+@pytest.mark.parametrize("name", [plot.name for plot in PLOTS])
+def test_figures_on_the_page_take_their_colours_from_its_theme(name: str) -> None:
+    svg = drawn(name, run_record())
+    assert "var(--" in svg
+    assert not [colour for colour in THEMED.values() if colour in svg]
+
+
+def test_confusion_shows_the_percentages_of_each_row() -> None:
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn("confusion", run_record()))
+    rows = [[90, 10, 0, 0], [0, 50, 50, 0], [0, 0, 100, 0], [25, 25, 25, 25]]
+    assert [int(t) for t in texts if t.isdigit()] == [cell for row in rows for cell in row]
+
+
+def test_loss_has_a_curve_for_each_term_and_one_for_the_total() -> None:
+    svg = drawn("loss", run_record())
+    assert [name for name in ("scale 0", "scale 1", "total") if f">{name}</text>" in svg] == [
+        "scale 0",
+        "scale 1",
+        "total",
+    ]
+
+
+def test_a_dollar_in_a_name_is_a_dollar() -> None:
+    names = ["$a$", *NAMES[1:]]
+    assert ">$a$</text>" in drawn("confusion", run_record(label_names=names))
+
+
+def test_static_figures_are_whole_files_and_the_same_every_time(tmp_path: Path) -> None:
+    record = hostile_record()
+    written = save_figures(record, tmp_path / "one")
+    names = {path.stem for path in written}
+    assert names == {plot.name for plot in PLOTS} | {"map-pca", "map-tsne"}
+    for path in written:
+        if path.suffix == ".svg":
+            ElementTree.parse(path)
+        else:
+            assert path.read_bytes().startswith(b"\x89PNG")
+    for path in save_figures(record, tmp_path / "two"):
+        assert path.read_bytes() == (tmp_path / "one" / path.name).read_bytes()
+
+
+def test_static_figures_of_a_bare_record_are_none(tmp_path: Path) -> None:
+    assert save_figures(bare_record(), tmp_path) == []
+
+
+def test_drawing_leaves_the_settings_of_matplotlib_alone(tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    save_figures(bare_record(confusion=[[1]]), tmp_path)
+    assert dict(mpl.rcParams) == before
+
+
+# comparison ------------------------------------------------------------------------------------
+
+
+def test_a_comparison_shows_all_runs_and_only_what_differs(tmp_path: Path) -> None:
+    other = run_record(
+        seed=1,
+        title="grace on blobs",
+        method="grace",
+        scores={"holdout": {"accuracy": figure(83.5)}},
+    )
+    compare([run_record(), other], tmp_path / "compare.html")
+    page = Page(tmp_path / "compare.html")
+    assert set(page.sections) == {"scores", "maps", "losses", "differences"}
+    for text in ("84.25 ± 0.50", "83.50 ± 0.50", "blobs: raw features"):
+        assert text in page.sections["scores"]
+    assert "seed" in page.sections["differences"]
+    assert "width" not in page.sections["differences"]
+    assert page.names().count("canvas") == 2
+
+
+def test_bare_runs_can_be_compared(tmp_path: Path) -> None:
+    compare([bare_record(), bare_record(method="other")], tmp_path / "compare.html")
+    sections = Page(tmp_path / "compare.html").sections
+    assert set(sections) == {"differences", "left-out"}
+
+
+@pytest.mark.parametrize("records", [[], [bare_record()]])
+def test_a_comparison_needs_two_runs(records: list[RunRecord], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"at least two runs to compare, got {len(records)}"):
+        compare(records, tmp_path / "compare.html")
+
+
+def test_runs_of_one_title_are_told_apart() -> None:
+    def run(seed: int | None, title: str = "a") -> RunRecord:
+        settings: dict[str, Any] = {} if seed is None else {"run": {"seed": seed}}
+        return bare_record(title=title, settings=settings)
+
+    assert distinct_names([run(0), run(1), run(1), run(None), run(0, "b")]) == [
+        "a, seed 0",
+        "a, seed 1",
+        "a, seed 1 (2)",
+        "a",
+        "b",
+    ]
