@@ -1,9 +1,11 @@
 r"""The walk over all pairs of two tables, in Triton: what both passes of `fused.py` are made of.
 
 A program owns a block of rows (anchors, say) and meets all the others (keys) tile by tile. Of a
-tile it computes the cosines, from them the push $e_{ij} = w_{ij} \exp((\langle a_i, b_j\rangle -
-1)/\tau)$, adds the push up row by row, and adds `push @ others` to a table that stays in
-registers. The tile itself is forgotten: no [n, m] matrix ever leaves the chip.
+tile it computes the cosines, from them the push
+$e_{ij} = w_{ij} \exp((\langle a_i, b_j\rangle - 1)/\tau)$, adds the push up row by row, and adds
+`push @ others` to a table that stays in registers. The tile itself is forgotten: no [n, m] matrix
+ever leaves the chip. Backward is the same walk with the roles swapped (blocks of keys meet all
+anchors), and there every anchor's push is multiplied by a coefficient, its share of the gradient.
 
 **Own nodes.** A node is no negative of itself. Only the few tiles on the diagonal hold such
 pairs, and only the last tile may be ragged: they are peeled into a second loop, and the first,
@@ -86,8 +88,8 @@ def _walk(
     own_node_ptr,  # [owns]            node of every row, or None: the row's place in its view
     other_node_ptr,  # [others]        or None
     coefficient_ptr,  # [VIEWS * others]  a factor of each other row, or None
-    sum_ptr,  # [splits, own views * owns]      out, or None
-    pull_ptr,  # [splits, own views * owns, D]  out
+    sum_ptr,  # [parts, own views * owns]      out, or None
+    pull_ptr,  # [parts, own views * owns, D]  out
     owns,
     others,
     offset,
@@ -104,8 +106,8 @@ def _walk(
 ):
     GROUPS: tl.constexpr = VIEWS // SHARED
     WIDTH: tl.constexpr = SHARED * COLS  # of a tile: `COLS` nodes in each of `SHARED` views
-    block, own_view, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    splits = tl.num_programs(2)
+    block, own_view, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    parts = tl.num_programs(2)
     row = block * ROWS + tl.arange(0, ROWS)  # [ROWS] nodes, or rows of the one view
     here = row < owns
     place = tl.arange(0, WIDTH)  # [WIDTH] of a tile
@@ -137,7 +139,7 @@ def _walk(
     total = tl.zeros([ROWS], dtype=tl.float32)
     for PEELED in tl.static_range(2):
         tiles = peeled + 1 if PEELED else last - peeled
-        for step in range(split, tiles * GROUPS, splits):
+        for step in range(part, tiles * GROUPS, parts):
             index = step // GROUPS
             if PEELED:
                 tile = tl.where(index < peeled, first_own + index, last)
@@ -175,7 +177,7 @@ def _walk(
                 total += tl.sum(push, 1)
             pull = tl.dot(push.to(other.dtype), other, pull, input_precision=PRECISION)
 
-    out = (split * tl.num_programs(1) * owns).to(tl.int64) + own_row  # [ROWS]
+    out = (part * tl.num_programs(1) * owns).to(tl.int64) + own_row  # [ROWS]
     tl.store(pull_ptr + out[:, None] * D + across, pull, mask=here[:, None])
     if sum_ptr is not None:
         tl.store(sum_ptr + out, total, mask=here)
