@@ -11,7 +11,7 @@ Scale 0 stays linear and no carried scale has a bias, as in the authors' code (w
 """
 
 from collections.abc import Collection
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -28,9 +28,9 @@ RRELU_SLOPE = 11 / 48  # the middle of (1/8, 1/3): what the randomised slope is 
 def activation(name: Activation) -> nn.Module:
     """The activation of that name; `prelu` learns one slope, `rrelu` has its mean slope fixed."""
     kinds: dict[str, nn.Module] = {
-        "relu": nn.ReLU(),
+        "relu": nn.ReLU(inplace=True),
         "prelu": nn.PReLU(),
-        "rrelu": nn.LeakyReLU(RRELU_SLOPE),
+        "rrelu": nn.LeakyReLU(RRELU_SLOPE, inplace=True),
         "elu": nn.ELU(),
         "none": nn.Identity(),
     }
@@ -39,6 +39,25 @@ def activation(name: Activation) -> nn.Module:
             f"activation must be one of {', '.join(get_args(Activation))}, got {name!r}"
         )
     return kinds[name]
+
+
+class _AddBias(torch.autograd.Function):
+    """`table + bias` in place; the bias's gradient by a product, which adds up faster than a sum."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, bias: Tensor) -> Tensor:
+        ctx.mark_dirty(table)
+        return table.add_(bias)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        (grad,) = grads
+        return grad, grad.new_ones(len(grad)) @ grad
+
+
+def add_bias(table: Scale, bias: Float[Tensor, " h"]) -> Scale:
+    """Add a bias to a table that nobody else holds."""
+    return _AddBias.apply(table, bias)
 
 
 class GCN(nn.Module):
@@ -82,7 +101,7 @@ class GCN(nn.Module):
         mixed = view.project(self.weights[0])  # X W_1: both layer 1 and scale 0 start from it
         found = {0: self._carry(mixed, start=1)} if 0 in wanted else {}
         for k, bias in enumerate(self.biases, start=1):
-            hidden = view.propagation @ mixed + bias
+            hidden = add_bias(view.propagation @ mixed, bias)
             if k < last or self.final_activation:
                 hidden = self.act(hidden)
             if k < last:

@@ -123,6 +123,17 @@ def find_method(name: str) -> type[Method]:
     return METHODS[name]
 
 
+def check(plan: Plan, graph: Graph) -> None:
+    """Find what is wrong with a plan before anything is written."""
+    device = pick_device(plan.device)
+    resolve(plan.backend, cuda=device.type == "cuda")
+    with seeded(plan.seed):
+        method = build(plan, graph)
+    if plan.capture == "on" and not (device.type == "cuda" and method.capturable):
+        reason = "there is no GPU in use" if device.type != "cuda" else "this method cannot be"
+        raise UserError(f"capture is on, but {reason}")
+
+
 def embed(method: Method, graph: Graph) -> Tensor:
     """The embedding of every node of a graph, on the CPU."""
     method.eval()
@@ -132,9 +143,20 @@ def embed(method: Method, graph: Graph) -> Tensor:
     return table
 
 
-def build(plan: Plan, graph: Graph, cache: Path | None = None) -> Method:
+def build(
+    plan: Plan,
+    graph: Graph,
+    cache: Path | None = None,
+    on_prepare: Callable[[int, int], None] | None = None,
+) -> Method:
     """The method on the graph's device, its weights drawn from the current random state."""
-    context = Context(backend=plan.backend, seed=plan.seed, cache=cache, epochs=plan.train.epochs)
+    context = Context(
+        backend=plan.backend,
+        seed=plan.seed,
+        cache=cache,
+        epochs=plan.train.epochs,
+        on_prepare=on_prepare,
+    )
     # weights are drawn on the CPU: the same seed begins with the same weights on every device
     return find_method(plan.method)(graph, plan.settings, context).to(graph.device)
 
@@ -158,6 +180,7 @@ def fit(
     resume: bool = False,
     cache: Path | None = None,
     on_block: Callable[[list[Epoch]], None] | None = None,
+    on_prepare: Callable[[int, int], None] | None = None,
     observe: Callable[[int, Tensor], object] | None = None,
     observe_last: int = 0,
 ) -> Fitted:
@@ -170,14 +193,16 @@ def fit(
         resume: go on from the run's checkpoint, to the same result as without the pause.
         cache: a folder for what is computed once a graph.
         on_block: is told of each block of epochs.
-        observe: is given the embedding after each of the last `observe_last` epochs.
+        on_prepare: is told of steps done and to do in what comes before the first epoch.
+        observe: is given the epoch and the embedding after each of the last epochs.
+        observe_last: how many last epochs `observe` looks at.
     """
     device = pick_device(plan.device)
     graph = graph.to(device)
     backend = resolve(plan.backend, cuda=device.type == "cuda")
     begin = time.perf_counter()
     with seeded(plan.seed):
-        method = build(plan, graph, cache)
+        method = build(plan, graph, cache, on_prepare)
         method.prepare(graph)
         trained = Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), backend)
         if not method.trainable:

@@ -44,6 +44,17 @@ def seeded(seed: int) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def fast_products() -> Iterator[None]:
+    """Let a GPU's tensor cores multiply 32-bit tables, rounded to TF32; sums stay in 32 bits."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
 class Trainer:
     """A method, its optimizer and how far they are."""
 
@@ -68,9 +79,15 @@ class Trainer:
         Past epoch `singly_from` every epoch is a block: someone wants to look at each.
         """
         size = GPU_BLOCK if self.graph.device.type == "cuda" else 1
+        with fast_products():
+            yield from self._blocks(size, singly_from)
+
+    def _blocks(self, size: int, singly_from: int | None) -> Iterator[list[Epoch]]:
         while self.epoch < self.cfg.epochs:
             left = (singly_from if singly_from is not None else self.cfg.epochs) - self.epoch
             count = min(size, left) if left > 0 else 1
+            if self.captures and self._replay is None:
+                self._capture()
             begin = time.perf_counter()
             history = [self._advance() for _ in range(count)]
             values = torch.stack(history).tolist()  # the one wait for the device
@@ -85,8 +102,6 @@ class Trainer:
             yield block
 
     def _advance(self) -> Tensor:
-        if self.captures and self._replay is None:
-            self._capture()
         if self._replay is not None:
             self._replay.replay()
         else:

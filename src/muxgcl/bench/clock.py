@@ -6,26 +6,44 @@ from statistics import median
 
 import torch
 
+GROUP = 5.0  # milliseconds of calls that a GPU is timed over at once: it never waits for the host
+
 
 def milliseconds(call: Callable[[], object], device: torch.device, budget: float = 2.0) -> float:
     """Median time of a call within about `budget` seconds, after warming up."""
-    once = _timed(call, device)
-    once = min(once, _timed(call, device))
-    repeats = max(3, min(200, int(1000 * budget / max(once, 1e-3))))
-    return median(_timed(call, device) for _ in range(repeats))
+    once = min(_timed(call, device, 1) for _ in range(3))
+    group = max(1, int(GROUP / once)) if device.type == "cuda" else 1
+    repeats = max(3, min(100, int(1000 * budget / max(once * group, 1e-3))))
+    return median(_timed(call, device, group) for _ in range(repeats))
 
 
-def _timed(call: Callable[[], object], device: torch.device) -> float:
+def _timed(call: Callable[[], object], device: torch.device, group: int) -> float:
+    """Time of one call, measured over `group` of them."""
     if device.type != "cuda":
         begin = time.perf_counter()
         call()
         return 1000 * (time.perf_counter() - begin)
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    call()
+    for _ in range(group):
+        call()
     end.record()
     torch.cuda.synchronize(device)
-    return start.elapsed_time(end)
+    return start.elapsed_time(end) / group
+
+
+def captured(call: Callable[[], object]) -> Callable[[], object]:
+    """The same call as a CUDA graph: what a captured training step pays for it."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay
 
 
 def matmul_ceiling(device: torch.device, precision: str) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.nn.functional import normalize
 
-from muxgcl.bench.clock import matmul_ceiling, milliseconds
+from muxgcl.bench.clock import captured, matmul_ceiling, milliseconds
 from muxgcl.kernels import PairWeight, contrast
 from muxgcl.measure import commit, device_name, peak_memory, pick_device, versions
 
@@ -51,7 +51,7 @@ def bench_kernels(
         gc.collect()
         with peak_memory(place) as peak:
             step()
-        ms = milliseconds(step, place)
+        ms = milliseconds(captured(step) if on_gpu else step, place)
         name, _, precision = backend.partition("/")
         precision = precision or ("tf32" if on_gpu else "fp32")
         row = {

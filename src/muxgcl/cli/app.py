@@ -3,16 +3,30 @@
 import sys
 import traceback
 
-import click
 import typer
+from typer.core import TyperGroup
 
 from muxgcl.errors import UserError
 from muxgcl.experiment import Stopped
 
 INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
+ORDER = ("run", "train", "embed", "evaluate", "cluster", "report", "tune", "reproduce", "bench")
+# a usage error of the parser under Typer, which has moved between versions
+UsageError = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+class Ordered(TyperGroup):
+    """Commands in the order in which a newcomer meets them."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        """The order of the help page."""
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
 
 app = typer.Typer(
     name="muxgcl",
+    cls=Ordered,
     help="Node embeddings of a graph, without labels, by contrastive learning (MUX-GCL).",
     no_args_is_help=True,
     add_completion=False,
@@ -33,20 +47,22 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     command = typer.main.get_command(app)
     try:
-        command.main([a for a in arguments if a != "--debug"], "muxgcl", standalone_mode=False)
-    except click.exceptions.Exit as stop:
+        status = command.main(
+            [a for a in arguments if a != "--debug"], "muxgcl", standalone_mode=False
+        )
+    except typer.Exit as stop:
         return stop.exit_code
     except Stopped as stop:
         return _fail(str(stop), INTERRUPTED, debug)
     except UserError as error:
         return _fail(str(error), 2, debug)
-    except click.ClickException as error:
-        return _fail(error.format_message(), 2, debug)
-    except (click.Abort, KeyboardInterrupt):
+    except UsageError as error:
+        return _fail(error.format_message(), 2, debug)  # type: ignore[attr-defined]
+    except (typer.Abort, KeyboardInterrupt):
         return _fail("interrupted", INTERRUPTED, debug)
     except BrokenPipeError:
         return 1
-    return 0
+    return status if isinstance(status, int) else 0
 
 
 def _fail(message: str, status: int, debug: bool) -> int:

@@ -71,6 +71,7 @@ def run_one(
                     resume=resume,
                     cache=run.path.parent / ".affinity",
                     on_block=bar,
+                    on_prepare=bar.prepare,
                     observe=None
                     if paper is None
                     else lambda epoch, z: paper.observe(epoch, z.numpy()),

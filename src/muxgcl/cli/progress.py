@@ -8,6 +8,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -22,8 +23,17 @@ class TrainingBar:
     """Told of each block of epochs; shows loss, its terms, and time per epoch."""
 
     def __init__(self, bar: Progress, epochs: int) -> None:
-        self.bar = bar
-        self.task = bar.add_task("training", total=epochs, losses="", speed="")
+        self.bar, self.epochs = bar, epochs
+        self.tasks: dict[str, TaskID] = {}
+
+    def _task(self, name: str, total: int) -> TaskID:
+        if name not in self.tasks:
+            self.tasks[name] = self.bar.add_task(name, total=total, losses="", speed="")
+        return self.tasks[name]
+
+    def prepare(self, done: int, total: int) -> None:
+        """Move on in what comes before the first epoch."""
+        self.bar.update(self._task("affinity", total), completed=done)
 
     def __call__(self, block: list[Epoch]) -> None:
         """Move on by one block."""
@@ -31,7 +41,8 @@ class TrainingBar:
         terms = "  ".join(f"{name} {value:.3f}" for name, value in last.terms.items())
         losses = f"loss {last.loss:.3f}" + (f" = {terms}" if len(last.terms) > 1 else "")
         speed = f"{1000 * last.seconds:.3g} ms/epoch"
-        self.bar.update(self.task, completed=last.number, losses=losses, speed=speed)
+        task = self._task("training", self.epochs)
+        self.bar.update(task, completed=last.number, losses=losses, speed=speed)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from muxgcl.cli.progress import console
 from muxgcl.cli.source import Source
 from muxgcl.config import parse_pairs
 from muxgcl.errors import UserError
-from muxgcl.experiment import Plan
+from muxgcl.experiment import Plan, check
 from muxgcl.graph import Graph
 from muxgcl.runs import Run
 
@@ -142,6 +142,7 @@ def _run(
         backend=backend,
         capture=capture.value,
     )
+    check(plan, tensors)
     if preset == "auto":
         for choice in choose(tensors):
             console.print(f"[dim]{choice.key} = {choice.value}: {choice.reason}[/dim]")

@@ -1,7 +1,7 @@
 """What every method is: a module with a loss over a graph and an embedding of a graph."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,6 +23,7 @@ class Context:
     seed: int = 0
     cache: Path | None = None  # a folder for what is computed once, such as affinities
     epochs: int = 1  # the planned length, for schedules
+    on_prepare: Callable[[int, int], None] | None = None  # told of steps done and to do
 
 
 class Method(nn.Module):

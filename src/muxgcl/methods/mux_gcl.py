@@ -71,7 +71,14 @@ class MuxGcl(Method):
         """Estimate where patches lie in the graph, once."""
         cfg, context = self.cfg, self.context
         if cfg.affinity != "none":
-            self.patches = patches(graph, cfg, cfg.layers, seed=context.seed, cache=context.cache)
+            self.patches = patches(
+                graph,
+                cfg,
+                cfg.layers,
+                seed=context.seed,
+                cache=context.cache,
+                on_step=context.on_prepare,
+            )
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The weighted contrast of each scale, on two fresh views."""
