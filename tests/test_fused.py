@@ -125,7 +125,7 @@ def test_half_tables_are_taken_as_they_are_and_get_half_gradients() -> None:
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_contrast_of_two_views_is_that_of_the_definition(n: int, weighted: bool) -> None:
-    tables = [unit(2 * n, 24) for _ in range(3)]
+    tables = [unit(2 * n, 24) for _ in range(2)]
     weight = pair_weight(n, n, 12) if weighted else None
     upstream = torch.tensor(-0.7)
     assert_agrees(fused.contrast, tables, weight, upstream, temperature=0.2, nodes=n)

@@ -11,13 +11,14 @@ Scale 0 stays linear and no carried scale has a bias, as in the authors' code (w
 """
 
 from collections.abc import Collection
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from muxgcl.augment import View
+from muxgcl.bias import add_bias
 from muxgcl.errors import UserError
 from muxgcl.shapes import Nodes, Scale
 
@@ -39,25 +40,6 @@ def activation(name: Activation) -> nn.Module:
             f"activation must be one of {', '.join(get_args(Activation))}, got {name!r}"
         )
     return kinds[name]
-
-
-class _AddBias(torch.autograd.Function):
-    """`table + bias` in place; the bias's gradient by a product, which adds up faster than a sum."""
-
-    @staticmethod
-    def forward(ctx: Any, table: Tensor, bias: Tensor) -> Tensor:
-        ctx.mark_dirty(table)
-        return table.add_(bias)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
-        (grad,) = grads
-        return grad, grad.new_ones(len(grad)) @ grad
-
-
-def add_bias(table: Scale, bias: Float[Tensor, " h"]) -> Scale:
-    """Add a bias to a table that nobody else holds."""
-    return _AddBias.apply(table, bias)
 
 
 class GCN(nn.Module):

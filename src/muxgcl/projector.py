@@ -3,6 +3,7 @@
 from torch import nn
 from torch.nn.functional import elu
 
+from muxgcl.bias import add_bias
 from muxgcl.shapes import Nodes
 
 ZERO = 1e-12  # a row shorter than that has no direction
@@ -18,7 +19,8 @@ class Projector(nn.Module):
 
     def forward(self, nodes: Nodes) -> Nodes:
         """Unit rows, ready for a contrast by cosine."""
-        return unit_rows(self.second(elu(self.first(nodes), inplace=True)))
+        hidden = elu(add_bias(nodes @ self.first.weight.T, self.first.bias), inplace=True)
+        return unit_rows(add_bias(hidden @ self.second.weight.T, self.second.bias))
 
 
 def unit_rows(nodes: Nodes) -> Nodes:

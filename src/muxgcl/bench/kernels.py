@@ -35,7 +35,7 @@ def bench_kernels(
     backends = ["reference", "chunked", *(f"fused/{p}" for p in precisions if on_gpu)]
     ceilings = {p: matmul_ceiling(place, p) for p in {*precisions, "tf32" if on_gpu else "fp32"}}
     torch.manual_seed(0)
-    tables = [_unit(2 * nodes, width, place).requires_grad_() for _ in range(3)]
+    tables = [_unit(2 * nodes, width, place).requires_grad_() for _ in range(2)]
     weight = PairWeight(_unit(nodes, rank, place), _unit(nodes, rank, place))
     work = 2 * (2 * nodes) ** 2 * 4 * width + 2 * nodes**2 * 2 * rank
     rows = []

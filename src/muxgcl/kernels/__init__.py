@@ -49,17 +49,19 @@ def negative_sum(
 
 def contrast(
     anchor: Nodes,
-    positive: Nodes,
-    keys: Candidates,
+    keys: Nodes,
     weight: PairWeight | None = None,
     *,
     temperature: float,
-    nodes: Ids = None,
+    nodes: int | None = None,
     backend: Backend = "auto",
 ) -> Scalar:
-    """Mean over the anchors of the InfoNCE loss with weighted negatives."""
+    """Mean over the anchors of the InfoNCE loss with weighted negatives.
+
+    The positive of an anchor is its own node in the next view of the keys.
+    """
     function = _function("contrast", resolve(backend, cuda=anchor.is_cuda, weight=weight))
-    return function(anchor, positive, keys, weight, temperature=temperature, nodes=nodes)
+    return function(anchor, keys, weight, temperature=temperature, nodes=nodes)
 
 
 def _function(name: str, backend: Backend) -> Callable[..., Tensor]:

@@ -98,14 +98,16 @@ class _NegativeSum(torch.autograd.Function):
 class _Contrast(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, anchor: Tensor, positive: Tensor, keys: Tensor, weight: Any, t: float, ids: Ids
+        ctx: Any, anchor: Tensor, keys: Tensor, weight: Any, t: float, nodes: int | None
     ) -> Tensor:
+        step = nodes or len(anchor)
+        positive = keys.roll(-step, 0)
         pull = ((anchor * positive).sum(1) - 1) / t
         match = pull.exp()
         d_anchor, d_positive = torch.empty_like(anchor), torch.empty_like(positive)
         d_keys = torch.zeros_like(keys)
         loss = anchor.new_zeros(())
-        for rows, push in _Tiles(anchor, keys, weight, t, ids):
+        for rows, push in _Tiles(anchor, keys, weight, t, nodes):
             whole = push.sum(1) + match[rows]
             share = (1 / (t * len(anchor))) / whole  # of the gradient, per unit of push
             excess = (match[rows] * share - 1 / (t * len(anchor)))[:, None]
@@ -114,7 +116,7 @@ class _Contrast(torch.autograd.Function):
             d_anchor[rows] = torch.addmm(excess * far, push.mul_(share[:, None]), keys)
             d_positive[rows] = excess * near
             d_keys.addmm_(push.T, near)
-        ctx.save_for_backward(d_anchor, d_positive, d_keys)
+        ctx.save_for_backward(d_anchor, d_keys.add_(d_positive.roll(step, 0)))
         return loss / len(anchor)
 
     @staticmethod
@@ -136,12 +138,11 @@ def negative_sum(
 
 def contrast(
     anchor: Nodes,
-    positive: Nodes,
-    keys: Candidates,
+    keys: Nodes,
     weight: PairWeight | None = None,
     *,
     temperature: float,
-    nodes: Ids = None,
+    nodes: int | None = None,
 ) -> Scalar:
     """Row-tiled twin of `reference.contrast`; forward already holds every gradient."""
-    return _Contrast.apply(anchor, positive, keys, weight, temperature, nodes)
+    return _Contrast.apply(anchor, keys, weight, temperature, nodes)

@@ -6,8 +6,8 @@ $V_i = \sum_j e_{ij} b_j$, [n] and [n, d]. The gradient of anchor i is then $g_i
 further cost. The gradient of key j, $\sum_i (g_i/\tau)\, e_{ij} a_i$, is one more walk with the
 roles swapped.
 
-`contrast` knows more: its gradients are those of one number, so all that a row needs follows from
-its own sums and pulls. With $x_i = e^{(\langle a_i, p_i\rangle - 1)/\tau}$ for the positive and
+`contrast` knows more: the positive $p_i$ of anchor i is a key, and its gradients are those of one
+number, so all that a row needs follows from its own sums and pulls. With $x_i = e^{(\langle a_i, p_i\rangle - 1)/\tau}$ for the positive and
 $W_i = x_i + S_i$,
 
 $$\ell_i = \log W_i/x_i, \qquad
@@ -15,7 +15,7 @@ n\tau\,\partial_{a_i} = (V_i - S_i p_i)/W_i, \quad
 n\tau\,\partial_{p_i} = -S_i a_i/W_i, \quad
 n\tau\,\partial_{b_j} = \textstyle\sum_i e_{ij} a_i/W_i$$
 
-and one small kernel writes the first two from the parts that the walk left.
+and two small kernels make the gradients out of the parts that the two walks left.
 """
 
 from typing import Any, get_args
@@ -41,12 +41,12 @@ PRECISION: Precision = "fp16"  # of products, where tables come in 32 bits
 LOSS_TILE = 4096  # numbers of a table that a program of `_loss` holds
 
 
-@triton.jit(do_not_specialize=["n", "parts"])
+@triton.jit(do_not_specialize=["n", "parts", "step"])
 def _loss(
     anchor_ptr,  # [n, d]
-    positive_ptr,  # [n, d]
-    sum_ptr,  # [parts, n]      S, times `LARGEST`
-    pull_ptr,  # [parts, n, D]  V, times `LARGEST`
+    key_ptr,  # [n, d]          the positive of row i is key (i + step) % n
+    sum_ptr,  # [parts, n]      S, times lift
+    pull_ptr,  # [parts, n, D]  V, times lift
     loss_ptr,  # [n]            out
     whole_ptr,  # [n]           out: W
     push_ptr,  # [n]            out: S / W, the share of the negatives
@@ -54,8 +54,9 @@ def _loss(
     n,
     d,
     parts,
+    step,
     rate,  # 1 / temperature
-    drop,  # 1 / LARGEST
+    drop,  # 1 / lift
     D: tl.constexpr,
     ROWS: tl.constexpr,
 ):
@@ -64,8 +65,9 @@ def _loss(
     here = row < n
     inside = here[:, None] & (across < d)
     at = row[:, None] * d + across
+    match_at = ((row + step) % n)[:, None] * d + across
     anchor = tl.load(anchor_ptr + at, mask=inside, other=0.0).to(tl.float32)
-    positive = tl.load(positive_ptr + at, mask=inside, other=0.0).to(tl.float32)
+    positive = tl.load(key_ptr + match_at, mask=inside, other=0.0).to(tl.float32)
     sums = tl.zeros([ROWS], dtype=tl.float32)
     pulls = tl.zeros([ROWS, D], dtype=tl.float32)
     for part in range(parts):  # always in this order
@@ -81,6 +83,37 @@ def _loss(
     tl.store(push_ptr + row, push, mask=here)
     d_anchor = pulls * (drop / whole)[:, None] - push[:, None] * positive
     tl.store(d_anchor_ptr + at, d_anchor, mask=inside)
+
+
+@triton.jit(do_not_specialize=["n", "parts", "step"])
+def _gradient_of_keys(
+    anchor_ptr,  # [n, d]       key j is the positive of row (j - step) % n
+    push_ptr,  # [n]            S / W
+    pull_ptr,  # [parts, n, D]  the sum over i of e_ij a_i / W_i, times lift
+    share_ptr,  # []            the upstream gradient over n tau
+    d_key_ptr,  # [n, d]        out
+    n,
+    d,
+    parts,
+    step,
+    drop,  # 1 / lift
+    D: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    across = tl.arange(0, D)
+    here = row < n
+    inside = here[:, None] & (across < d)
+    match = (row + n - step) % n
+    anchor = tl.load(anchor_ptr + match[:, None] * d + across, mask=inside, other=0.0)
+    push = tl.load(push_ptr + match, mask=here, other=0.0)
+    pulls = tl.zeros([ROWS, D], dtype=tl.float32)
+    for part in range(parts):  # always in this order
+        part_row = part * n + row
+        pulls += tl.load(pull_ptr + part_row[:, None] * D + across, mask=inside, other=0.0)
+    gradient = (pulls * drop - push[:, None] * anchor.to(tl.float32)) * tl.load(share_ptr)
+    at = row[:, None] * d + across
+    tl.store(d_key_ptr + at, gradient.to(d_key_ptr.dtype.element_ty), mask=inside)
 
 
 def _pairs(
@@ -133,28 +166,28 @@ def _table(rows: Tensor, precision: Precision) -> Tensor:
 
 
 class _Contrast(torch.autograd.Function):
-    """`d_anchor` and `d_positive` are ready after forward, up to the one upstream number."""
+    """`d_anchor` is ready after forward, up to the one upstream number."""
 
     @staticmethod
     def forward(
         ctx: Any,
         anchor: Tensor,
-        positive: Tensor,
         keys: Tensor,
         weight: PairWeight | None,
         temperature: float,
-        *settings: Any,
+        nodes: int | None,
+        precision: Precision,
     ) -> Tensor:
-        pairs = _pairs(anchor, keys, weight, temperature, *settings)
+        pairs = _pairs(anchor, keys, weight, temperature, nodes, precision)
         sums, pulls = pairs.forward()  # [parts, n], [parts, n, D]
         n, d = anchor.shape
         loss, whole, push = sums.new_empty((3, n))
         d_anchor = pulls.new_empty((n, d))
-        rows = LOSS_TILE // pulls.shape[2]
+        ctx.step, ctx.dtype, ctx.rows = nodes or n, keys.dtype, LOSS_TILE // pulls.shape[2]
         with torch.cuda.device_of(anchor):
-            _loss[(triton.cdiv(n, rows),)](
+            _loss[(triton.cdiv(n, ctx.rows),)](
                 anchor.contiguous(),
-                positive.contiguous(),
+                keys.contiguous(),
                 sums,
                 pulls,
                 loss,
@@ -164,28 +197,41 @@ class _Contrast(torch.autograd.Function):
                 n,
                 d,
                 len(sums),
+                ctx.step,
                 1 / temperature,
                 1 / LARGEST,
                 D=pulls.shape[2],
-                ROWS=rows,
+                ROWS=ctx.rows,
             )
         ctx.save_for_backward(anchor, whole, push, d_anchor)
         ctx.pairs, ctx.share = pairs, 1 / (n * temperature)
-        ctx.dtypes = positive.dtype, keys.dtype
         return loss.mean()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         anchor, whole, push, d_anchor = ctx.saved_tensors
         share = grads[0] * ctx.share
-        d_positive = d_keys = None
+        d_keys = None
         if ctx.needs_input_grad[1]:
-            d_positive = ((-share * push)[:, None] * anchor).to(ctx.dtypes[0])
-        if ctx.needs_input_grad[2]:
             pulls = ctx.pairs.backward(LARGEST / whole)  # no push exceeds the whole
-            d_keys = (_total(pulls, anchor) * (share / LARGEST)).to(ctx.dtypes[1])
-        d_anchor = (d_anchor * share).to(anchor.dtype)
-        return d_anchor, d_positive, d_keys, None, None, None, None
+            n, d = anchor.shape
+            d_keys = torch.empty_like(anchor, dtype=ctx.dtype)
+            with torch.cuda.device_of(anchor):
+                _gradient_of_keys[(triton.cdiv(n, ctx.rows),)](
+                    anchor.contiguous(),
+                    push,
+                    pulls,
+                    share,
+                    d_keys,
+                    n,
+                    d,
+                    len(pulls),
+                    ctx.step,
+                    1 / LARGEST,
+                    D=pulls.shape[2],
+                    ROWS=ctx.rows,
+                )
+        return (d_anchor * share).to(anchor.dtype), d_keys, None, None, None, None
 
 
 class _NegativeSum(torch.autograd.Function):
@@ -239,14 +285,12 @@ def negative_sum(
 
 def contrast(
     anchor: Nodes,
-    positive: Nodes,
-    keys: Candidates,
+    keys: Nodes,
     weight: PairWeight | None = None,
     *,
     temperature: float,
-    nodes: Ids = None,
+    nodes: int | None = None,
     precision: Precision | None = None,
 ) -> Scalar:
     """Fused twin of `reference.contrast`, for unit rows of up to 512 numbers."""
-    settings = weight, temperature, nodes, precision or PRECISION
-    return _Contrast.apply(anchor, positive, keys, *settings)
+    return _Contrast.apply(anchor, keys, weight, temperature, nodes, precision or PRECISION)

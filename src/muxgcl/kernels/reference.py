@@ -45,15 +45,19 @@ def negative_sum(
 
 def contrast(
     anchor: Nodes,
-    positive: Nodes,
-    keys: Candidates,
+    keys: Nodes,
     weight: PairWeight | None = None,
     *,
     temperature: float,
-    nodes: Ids = None,
+    nodes: int | None = None,
 ) -> Scalar:
-    """Mean over the anchors of the InfoNCE loss with weighted negatives."""
+    """Mean over the anchors of the InfoNCE loss with weighted negatives.
+
+    The positive of an anchor is its own node in the next view of the keys (in the only one, where
+    there is one): of two stacked views each is pulled to the other.
+    """
     negatives = negative_sum(anchor, keys, weight, temperature=temperature, nodes=nodes)
+    positive = keys.roll(-(nodes or len(anchor)), 0)
     return info_nce(anchor, positive, negatives, temperature=temperature).mean()
 
 

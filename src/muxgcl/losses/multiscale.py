@@ -86,7 +86,6 @@ class MultiplexPatchContrast(nn.Module):
                 weight = PairWeight(patches[near], patches[far], self.offset, self.slope)
             terms[f"scale {k}"] = scale_weight * contrast(
                 tables[near],
-                tables[far].roll(nodes, 0),  # the same nodes in the other view
                 tables[far],
                 weight,
                 temperature=self.temperature,

@@ -102,7 +102,7 @@ class Costa(Method):
         return _Sketched.apply(nodes, Gaussian(rows, len(nodes), seed))
 
     def _nce(self, one: Nodes, two: Nodes) -> Scalar:
-        return contrast(one, two, two, temperature=self.cfg.temperature, backend=self.backend)
+        return contrast(one, two, temperature=self.cfg.temperature, backend=self.backend)
 
 
 class Blocks(Protocol):

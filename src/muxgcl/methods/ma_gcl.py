@@ -90,7 +90,7 @@ class MaGcl(Method):
             unit_rows(self.encoder(view(graph), self._draw(*between)))
             for view, between in zip(self.views, bounds, strict=True)
         )
-        loss = contrast(one, two, two, temperature=self.cfg.temperature, backend=self.backend)
+        loss = contrast(one, two, temperature=self.cfg.temperature, backend=self.backend)
         return {"contrast": loss}
 
     def embed(self, graph: Graph) -> Nodes:

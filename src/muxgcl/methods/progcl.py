@@ -123,9 +123,8 @@ class ProGcl(Method):
     def contrast(self, unit: Nodes) -> Scalar:
         """The mean loss of both views' unit rows, stacked."""
         t, n, backend = self.cfg.temperature, len(unit) // 2, self.backend
-        twin = unit.roll(n, 0)  # the same nodes in the other view
         if not self.hardness.known:
-            return contrast(unit, twin, unit, temperature=t, nodes=n, backend=backend)
+            return contrast(unit, unit, temperature=t, nodes=n, backend=backend)
         weight = self.hardness.weight if self.cfg.mode == "weight" else None
         negatives = negative_sum(unit, unit, weight, temperature=t, nodes=n, backend=backend)
         if self.cfg.mode == "weight":
@@ -133,6 +132,7 @@ class ProGcl(Method):
         else:
             one, two = unit.chunk(2)
             negatives = negatives + torch.cat([self._mixed(one, two), self._mixed(two, one)])
+        twin = unit.roll(n, 0)  # the same nodes in the other view
         return info_nce(unit, twin, negatives, temperature=t).mean()
 
     def _mixed(self, one: Nodes, two: Nodes) -> PerNode:
