@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 import torch
+from npy_header import npy_header
 
 from muxgcl.errors import UserError
 from muxgcl.load import load
@@ -49,13 +50,6 @@ def npz(name: str = "x.npz", **arrays: object) -> str:
 
 def features(source: str) -> object:
     return edges("0,1\n1,2\n", features=source)
-
-
-def header(shape: tuple[int, ...]) -> bytes:
-    """The first bytes of a `.npy` of this shape, without its data."""
-    text = repr({"descr": "<f8", "fortran_order": False, "shape": shape}).encode()
-    text += b" " * (63 - (10 + len(text)) % 64) + b"\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
 @mistake("no such file")
@@ -286,14 +280,14 @@ def _(patch: pytest.MonkeyPatch) -> object:
 
 @mistake("a header that declares 10 GB")
 def _(patch: pytest.MonkeyPatch) -> object:
-    Path("x.npy").write_bytes(header((1_250_000_000, 1)) + bytes(80))
+    Path("x.npy").write_bytes(npy_header((1_250_000_000, 1)) + bytes(80))
     return features("x.npy")
 
 
 @mistake("the same inside an `.npz`")
 def _(patch: pytest.MonkeyPatch) -> object:
     with zipfile.ZipFile("x.npz", "w") as archive:
-        archive.writestr("x.npy", header((1_250_000_000, 1)) + bytes(80))
+        archive.writestr("x.npy", npy_header((1_250_000_000, 1)) + bytes(80))
     return features("x.npz")
 
 
@@ -301,7 +295,7 @@ def _(patch: pytest.MonkeyPatch) -> object:
 def _(patch: pytest.MonkeyPatch) -> object:
     patch.setenv("MUXGCL_MAX_BYTES", "1000000")
     with zipfile.ZipFile("x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x.npy", header((3, 1_000_000)) + bytes(24_000_000))
+        archive.writestr("x.npy", npy_header((3, 1_000_000)) + bytes(24_000_000))
     assert Path("x.npz").stat().st_size < 50_000
     return features("x.npz")
 

@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
@@ -148,6 +149,16 @@ def test_nodes_without_features_are_zeros_and_counted(tmp_path: Path) -> None:
     graph = loaded(tmp_path, PATH, "id,age,city\na,1,Rome\nb,,\nc,3,Rome\n")
     assert graph.data.x.tolist() == [[-1, 1], [0, 0], [1, 1]]
     assert "1 nodes have no features: zeros" in graph.notes
+
+
+def test_entries_that_a_matrix_stores_twice_are_added_up() -> None:
+    ends = np.array([0, 0, 1]), np.array([1, 1, 2])
+    adjacency = sp.coo_array((np.array([1.0, 2.0, 5.0]), ends), shape=(3, 3))
+    table = sp.coo_array((np.array([0.5, 0.5, 1.0]), ends), shape=(3, 3))
+    for graph in (load((adjacency, table)), load((adjacency.tocsr(), table.tocsr()))):
+        assert graph.data.edge_weight.tolist() == [3, 3, 5, 5]
+        assert graph.data.x.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    assert adjacency.nnz == table.nnz == 3  # the user's own are left alone
 
 
 # --- headers ---------------------------------------------------------------------------------

@@ -102,12 +102,11 @@ def undirected(
         notes.append(f"{loops.sum():,} self-loops removed")
     if not len(source):
         raise UserError("the graph has no edge between two different nodes")
-    if weight is not None and (weight == 1).all():
-        weight = None
 
     key, once = _merge(source * nodes + target, weight)
     if merged := len(source) - len(key):
-        kept = "" if weight is None else ", the largest weight kept"
+        plain = weight is None or (weight == weight[0]).all()
+        kept = "" if plain else ", the largest weight kept"
         notes.append(f"{merged:,} duplicate edges merged{kept}")
     row, column = key // nodes, key % nodes
     both = np.concatenate([key, column * nodes + row])
@@ -118,6 +117,7 @@ def undirected(
         differ = int((weight[np.searchsorted(full, key)] != once).sum())
         if differ:
             notes.append(f"{differ:,} edges weigh less than their reverse: the larger weight kept")
+        weight = None if (weight == 1).all() else weight
     return np.stack([full // nodes, full % nodes]), weight, notes
 
 

@@ -118,7 +118,10 @@ def as_matrix(matrix: Any, name: str) -> Matrix:
             return _sparse(matrix)
         matrix = matrix.numpy()
     with np.errstate(over="ignore"):  # infinities are refused by name
-        return (csr_array(matrix) if issparse(matrix) else matrix).astype(np.float32)
+        matrix = (csr_array(matrix) if issparse(matrix) else matrix).astype(np.float32)
+    if issparse(matrix):
+        matrix.sum_duplicates()
+    return matrix
 
 
 def _sparse(matrix: torch.Tensor) -> csr_array:

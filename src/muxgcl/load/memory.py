@@ -65,7 +65,8 @@ def read_adjacency(matrix: Any, name: str = "the adjacency matrix") -> tuple[Edg
         raise UserError(f"{name} must be square, got {list(matrix.shape)}")
     if matrix.dtype.kind not in "biuf":
         raise UserError(f"{name} must hold numbers, got {matrix.dtype}")
-    entries = coo_array(matrix)
+    entries = coo_array(matrix, copy=True)
+    entries.sum_duplicates()  # what scipy takes an entry stored twice to mean
     source, target = (end.astype(np.int64) for end in entries.coords)
     edges = EdgeList(
         name=name,
