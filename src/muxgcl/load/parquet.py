@@ -24,6 +24,7 @@ from muxgcl.load.table import (
 )
 
 SUFFIXES = (".parquet", ".pq")
+BATCH = 1024  # rows at least: each column of a batch has its cost
 
 
 def read_parquet(path: Path, columns: EdgeColumns | NodeColumns) -> Table:
@@ -52,7 +53,7 @@ def read_parquet(path: Path, columns: EdgeColumns | NodeColumns) -> Table:
 def _blocks(
     file: Any, path: Path, wanted: dict[str, str], choice: Choice, as_text: frozenset[str]
 ) -> Iterator[Block]:
-    size, rows, texts = max(1, CELLS // len(wanted)), 0, 0
+    size, rows, texts = max(BATCH, CELLS // len(wanted)), 0, 0
     for batch in file.iter_batches(size, columns=list(wanted.values())):
         columns = {name: batch.column(stored) for name, stored in wanted.items()}
         # dictionary coding lets it declare any length of text, too
