@@ -62,6 +62,16 @@ def test_names_and_too_many_categories_are_left_out_but_shown() -> None:
     assert graph.columns["name"][7] == "n7"
 
 
+def test_columns_for_a_report_are_plain_arrays() -> None:
+    graph = encoded(age=[1.5, None, 3.0], note=["x" * 500, None, "y"])
+    assert {name: column.dtype.kind for name, column in graph.columns.items()} == {
+        "age": "f",
+        "note": "U",
+    }
+    np.testing.assert_array_equal(graph.columns["age"], [1.5, np.nan, 3.0])
+    assert graph.columns["note"].tolist() == ["x" * 100, "", "y"]
+
+
 @pytest.mark.parametrize("gap", ["", "NA", "null", " "])
 def test_a_missing_number_is_the_mean(tmp_path: Path, gap: str) -> None:
     (tmp_path / "n.csv").write_text(f"id,age,flag\n0,1,1\n1,{gap},{gap}\n2,5,0\n")

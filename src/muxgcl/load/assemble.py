@@ -18,6 +18,8 @@ from muxgcl.load.safety import quoted
 from muxgcl.load.structure import BINS, SIGNS, structural_features
 from muxgcl.load.table import WIDE, to_dense
 
+SHOWN = 100  # characters of a text in a report
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
@@ -29,7 +31,8 @@ class Loaded:
             `edge_weight` float32 and `y` int64 with -1 for a missing label.
         ids: the nodes' ids in order, int64 or unicode.
         label_names: the name of each class in `y`, if there are labels.
-        columns: the columns of the table of nodes as they were read, for a report.
+        columns: the columns of the table of nodes as they were read, for a report: float32 with NaN
+            for a missing number, or unicode, blank where missing and cut to 100 characters.
         notes: one line for every rule applied.
         encoding: how columns became features; `load(..., encoding=...)` treats new nodes alike.
     """
@@ -110,10 +113,10 @@ def _about_ids(ids: Ids) -> list[str]:
 
 
 def _columns(nodes: NodeTable) -> dict[str, NDArray[Any]]:
-    """Every column of a narrow table; of a wide one, its text."""
+    """Every column of a narrow table; of a wide one, its text, each cell cut to what is shown."""
     texts = nodes.text | nodes.shown
     columns: dict[str, NDArray[Any]] = {
-        name: np.array(cells, dtype=object) for name, cells in texts.items()
+        name: np.array([cell[:SHOWN] for cell in cells], dtype=str) for name, cells in texts.items()
     }
     if len(nodes.number_names) <= WIDE:
         numbers = to_dense(nodes.numbers)
