@@ -7,7 +7,7 @@ from muxgcl.affinity.pooling import Pooling
 from muxgcl.errors import UserError
 
 Affinity = Literal["node2vec", "deepwalk", "vgae", "none"]
-WALK_EPOCHS, WALK_LR = 8, 0.02
+WALK_EPOCHS, WALK_LR = 4, 0.02
 VGAE_EPOCHS, VGAE_LR = 100, 5e-4  # the authors'
 
 
@@ -18,8 +18,8 @@ class AffinityConfig:
     affinity: Affinity = "deepwalk"  # deepwalk is node2vec with p = q = 1
     pooling: Pooling = "mean"
     affinity_width: int = 128
-    affinity_epochs: int | None = None  # 8 for walks (walks_per_node walks each), 100 for vgae
-    affinity_lr: float | None = None  # 0.02 for walks, 0.0005 for vgae
+    affinity_epochs: int | None = None  # 4 on walks, 100 of a vgae
+    affinity_lr: float | None = None  # 0.02 on walks, falling to 0; 0.0005 of a vgae
     walk_length: int = 20  # nodes, the first included
     walk_context: int = 10  # nodes of a walk closer than this are a pair
     walks_per_node: int = 10  # in one epoch

@@ -25,7 +25,7 @@ from muxgcl.graph import Graph
 from muxgcl.shapes import Nodes, Scalar
 
 SHARED_NEGATIVES = 64  # nodes that one batch is pushed away from
-BATCH = 1024  # walks a step; more of them only once the graph is so large that a step is wasted
+BATCH, MOST_BATCHES = 512, 16  # walks a step at least, and steps a round at most
 SPREAD = 0.1  # of the first table: near 0, where all pairs are equally likely
 
 
@@ -85,11 +85,11 @@ def skip_gram(
     model = SkipGram(graph.num_nodes, width, context=context, negatives=negatives).to(graph.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
     rounds = epochs * walks_per_node  # each with one walk from every node
-    batches = -(-len(linked) // BATCH)
+    batches = min(MOST_BATCHES, -(-len(linked) // BATCH))
     decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, rounds * batches)
     for done in range(rounds if len(linked) else 0):
         starts = linked[torch.randperm(len(linked), device=linked.device)]
-        for k, walked in enumerate(walks(roads, starts, length, p, q).chunk(batches)):
+        for k, walked in enumerate(walks(roads, starts, length, p, q).tensor_split(batches)):
             drawn = torch.randint(len(linked), (SHARED_NEGATIVES,), device=linked.device)
             optimizer.zero_grad()
             model.loss(walked, linked[drawn]).backward()

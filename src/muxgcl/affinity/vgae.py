@@ -17,6 +17,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn.functional import embedding, logsigmoid
 
+from muxgcl.affinity.walks import contains
 from muxgcl.augment import clean
 from muxgcl.encoder import GCN
 from muxgcl.graph import Adjacency, Graph
@@ -72,7 +73,8 @@ def reconstruction(nodes: Nodes, adjacency: Adjacency) -> Scalar:
     """Cross-entropy of edges and of as many drawn pairs, each averaged on its own."""
     edges = one_direction(adjacency)
     pairs = torch.randint_like(edges, adjacency.nodes)
-    strangers = ~_linked(adjacency, pairs)
+    key = adjacency.row * adjacency.nodes + adjacency.col  # ascending; a loop is no negative either
+    strangers = ~contains(key, pairs[0] * adjacency.nodes + pairs[1])
     told = logsigmoid(_score(nodes, edges))
     untold = logsigmoid(-_score(nodes, pairs)) * strangers
     return -told.sum() / max(len(told), 1) - untold.sum() / strangers.sum().clamp(min=1)
@@ -83,13 +85,6 @@ def one_direction(adjacency: Adjacency) -> EdgeIndex:
     count = (len(adjacency.row) - adjacency.nodes) // 2  # neither loops nor mirror images
     upper_first = (adjacency.row >= adjacency.col).byte().argsort(stable=True)[:count]
     return torch.stack([adjacency.row[upper_first], adjacency.col[upper_first]])
-
-
-def _linked(adjacency: Adjacency, pairs: EdgeIndex) -> Tensor:
-    """Whether there is an edge, or the two are one node."""
-    key = adjacency.row * adjacency.nodes + adjacency.col  # ascending
-    wanted = pairs[0] * adjacency.nodes + pairs[1]
-    return key[torch.searchsorted(key, wanted).clamp(max=len(key) - 1)] == wanted
 
 
 def _score(nodes: Nodes, pairs: Int[Tensor, "2 e"]) -> PerEdge:

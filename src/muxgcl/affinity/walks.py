@@ -67,9 +67,7 @@ class Roads:
 
     def adjacent(self, source: Steps, target: Steps) -> Bool[Tensor, " w"]:
         """Whether there is an edge."""
-        wanted = source * len(self.degree) + target
-        place = torch.searchsorted(self.key, wanted).clamp(max=len(self.key) - 1)
-        return self.key[place] == wanted
+        return contains(self.key, source * len(self.degree) + target)
 
     def biased_step(self, before: Steps, here: Steps, p: float, q: float) -> Steps:
         """A neighbour of `here` for each walk that came from `before`, by rejection."""
@@ -85,6 +83,12 @@ class Roads:
             open_walks = open_walks[rejected]
             there[open_walks] = self.step(here[open_walks])
         return there
+
+
+def contains(ascending: Int[Tensor, " e"], wanted: Int[Tensor, " w"]) -> Bool[Tensor, " w"]:
+    """Which of the wanted numbers are in a sorted list, by binary search."""
+    place = torch.searchsorted(ascending, wanted).clamp(max=len(ascending) - 1)
+    return ascending[place] == wanted
 
 
 def walks(
