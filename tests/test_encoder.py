@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import leaky_relu
 from torch.testing import assert_close
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
@@ -27,9 +28,13 @@ def dense_propagation(view: View) -> Tensor:
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_scales_are_layers_carried_through_the_remaining_weights(layers: int) -> None:
+@pytest.mark.parametrize(("act", "slope"), [("relu", 0.0), ("rrelu", 11 / 48), ("prelu", 0.25)])
+def test_scales_are_layers_carried_through_the_remaining_weights(
+    layers: int, act: str, slope: float
+) -> None:
+    """With a slope below 0 nothing that went wrong inside can hide behind a zero."""
     graph = Graph.from_data(small_graph())
-    encoder = GCN(6, 4, layers=layers)
+    encoder = GCN(6, 4, layers=layers, act=act)
     for bias in encoder.biases:
         torch.nn.init.normal_(bias)
     view = Corrupt(0.3, 0.3)(graph)
@@ -37,15 +42,16 @@ def test_scales_are_layers_carried_through_the_remaining_weights(layers: int) ->
     x = graph.dense_features() * view.kept_columns
     hidden = [x]
     for weight, bias in zip(encoder.weights, encoder.biases, strict=True):
-        hidden.append((a @ hidden[-1] @ weight + bias).relu())
+        hidden.append(leaky_relu(a @ hidden[-1] @ weight + bias, slope))
     scales = encoder(view)
     assert sorted(scales) == list(range(layers + 1))
     for k in range(layers + 1):
         carried = hidden[k]
         for weight in encoder.weights[k:]:
             carried = carried @ weight
-        want = carried if k in (0, layers) else carried.relu()
+        want = carried if k in (0, layers) else leaky_relu(carried, slope)
         assert_close(scales[k], want)
+    assert_close(encoder.embed(view), scales[layers])
 
 
 def test_the_last_scale_is_a_stack_of_graph_convolutions() -> None:
@@ -93,7 +99,9 @@ def test_sparse_and_dense_features_give_the_same_scales() -> None:
     two = encoder(Corrupt(0.2, 0.3)(dense))
     for k in one:
         assert_close(one[k], two[k])
-    weight_of = [torch.autograd.grad(s[2].square().sum(), encoder.weights[0])[0] for s in (one, two)]
+    weight_of = [
+        torch.autograd.grad(s[2].square().sum(), encoder.weights[0])[0] for s in (one, two)
+    ]
     assert_close(*weight_of)
 
 

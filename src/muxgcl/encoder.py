@@ -29,9 +29,9 @@ RRELU_SLOPE = 11 / 48  # the middle of (1/8, 1/3): what the randomised slope is 
 def activation(name: Activation) -> nn.Module:
     """The activation of that name; `prelu` learns one slope, `rrelu` has its mean slope fixed."""
     kinds: dict[str, nn.Module] = {
-        "relu": nn.ReLU(inplace=True),
+        "relu": nn.ReLU(),
         "prelu": nn.PReLU(),
-        "rrelu": nn.LeakyReLU(RRELU_SLOPE, inplace=True),
+        "rrelu": nn.LeakyReLU(RRELU_SLOPE),
         "elu": nn.ELU(),
         "none": nn.Identity(),
     }

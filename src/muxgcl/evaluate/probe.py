@@ -33,6 +33,7 @@ class SplitScore:
 
     accuracy: float
     macro_f1: float
+    validation: float  # accuracy on the validation nodes, of the choice that was best there
     strength: float
     confusion: Int[np.ndarray, "k k"]  # true class by predicted class, counts of test nodes
 
@@ -53,6 +54,11 @@ class ProbeResult:
     def accuracy(self) -> Summary:
         """Accuracy over the splits, in percent."""
         return summarise(self.accuracies)
+
+    @property
+    def validation(self) -> Summary:
+        """Accuracy on validation nodes over the splits, in percent: for choosing settings."""
+        return summarise([split.validation for split in self.splits])
 
     @property
     def macro_f1(self) -> Summary:
@@ -97,11 +103,12 @@ def probe(
         )
 
     def score(split: Split) -> SplitScore:
-        model, strength = _choose(z, y, split, strengths)
+        model, strength, validation = _choose(z, y, split, strengths)
         truth, answer = y[split.test], model.predict(z[split.test])
         return SplitScore(
             accuracy=100 * float((truth == answer).mean()),
             macro_f1=100 * float(f1_score(truth, answer, average="macro", zero_division=0)),
+            validation=validation,
             strength=strength,
             confusion=confusion_matrix(truth, answer, labels=classes),
         )
@@ -109,12 +116,14 @@ def probe(
     return ProbeResult(classes, tuple(on_all_cores(score, splits)))
 
 
-def _choose(z: Table, y: Labels, split: Split, strengths: Sequence[float]) -> tuple[Linear, float]:
+def _choose(
+    z: Table, y: Labels, split: Split, strengths: Sequence[float]
+) -> tuple[Linear, float, float]:
     """The model, trained on train alone, that is right most often on val."""
     path = fit_path(z[split.train], y[split.train], strengths)
     right = [int((model.predict(z[split.val]) == y[split.val]).sum()) for model in path]
     best = int(np.argmax(right))
-    return path[best], strengths[best]
+    return path[best], strengths[best], 100 * right[best] / len(split.val)
 
 
 def on_all_cores(work: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
