@@ -304,13 +304,13 @@ def test_a_finished_run_folder_is_read_whole(folder: Path) -> None:
         label=np.array([0, 1, -1, 0]),
         label_names=np.array(["x", "y"]),
         edge_index=np.array([[0, 1], [1, 0]]),
-        year=np.array([1, 2, 3, 4]),
+        **{"column:year": np.array([1, 2, 3, 4]), "column:file": np.array(["a", "b", "", "a"])},
     )
     record = read_run(folder)
     assert record.ids.tolist() == ["a", "b", "c", "d"]
     assert record.labels.tolist() == [0, 1, -1, 0]
     assert record.label_names == ["x", "y"]
-    assert list(record.columns) == ["year"]
+    assert list(record.columns) == ["year", "file"]
     assert record.edge_index.shape == (2, 2)
     assert record.confusion == [[1, 0], [0, 1]]
     assert (record.seconds, record.epoch_ms, record.peak_mib) == (0.009, 2.0, 5.0)

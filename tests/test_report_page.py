@@ -124,7 +124,7 @@ def test_what_is_missing_is_left_out_with_the_reason(tmp_path: Path) -> None:
     write_report(bare_record(), tmp_path / "report.html")
     page = Page(tmp_path / "report.html")
     assert set(page.sections) == {"data", "time", "settings", "left-out"}
-    for reason in ("no embeddings yet", "no metrics.jsonl", "not evaluated", "no similarities"):
+    for reason in ("no embeddings yet", "no metrics.jsonl", "not evaluated", "has no scales"):
         assert reason in page.sections["left-out"]
 
 

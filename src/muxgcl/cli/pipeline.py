@@ -175,8 +175,10 @@ def _judge(
 
 
 def _save_nodes(run: Run, loaded: Loaded) -> None:
-    """Labels and other columns of the nodes, for the report."""
-    arrays = {name: np.asarray(values) for name, values in loaded.columns.items()}
+    """Labels, edges and other columns of the nodes, for the report."""
+    # the prefix keeps a user's names apart from ours and from savez's own arguments
+    arrays = {f"column:{name}": np.asarray(values) for name, values in loaded.columns.items()}
+    arrays["edge_index"] = loaded.data.edge_index.cpu().numpy().astype(np.int32)
     y = labels_of(loaded.data)
     if y is not None:
         arrays["label"] = y

@@ -21,7 +21,7 @@ def read_run(path: str | Path) -> RunRecord:
 
     Beside the files of every run, two more are read where they are: `diagnostics.json` with
     `similarities`, `affinity_weights` and `confusion`, and `nodes.npz` with `label`,
-    `label_names`, `edge_index` and any further array of one value a node.
+    `label_names`, `edge_index` and `column:NAME` for any further column of the nodes.
     """
     run = Run(Path(path))
     config = run.config()
@@ -49,7 +49,7 @@ def read_run(path: str | Path) -> RunRecord:
         labels=nodes.pop("label", None),
         label_names=[str(name) for name in nodes.pop("label_names", ())],
         edge_index=nodes.pop("edge_index", None),
-        columns=nodes,
+        columns={name.removeprefix("column:"): values for name, values in nodes.items()},
         scores=run.scores(),
         similarities=facts.get("similarities") or {},
         affinity_weights=facts.get("affinity_weights") or {},

@@ -17,7 +17,9 @@ MOST_CLASSES = 40  # a larger confusion matrix cannot be read
 
 def no_scores(record: RunRecord) -> str:
     """Why there are no scores to draw."""
-    return "" if flatten(record.scores) else "the run was not evaluated: that needs labels"
+    if flatten(record.scores):
+        return ""
+    return "the run was not evaluated: that needs labels and a finished run"
 
 
 def scores(record: RunRecord) -> Figure:

@@ -43,7 +43,7 @@ def map_figure(record: RunRecord, nodes: Shown, found: Map) -> Figure:
     order = np.random.default_rng(0).permutation(len(kinds))  # no class on top of all others
     figure = Figure(figsize=(WIDTH, 5.2), layout="constrained")
     axes = figure.add_subplot(aspect="equal")
-    size = max(1.5, 60 / np.sqrt(len(kinds)))
+    size = max(1.5, 220 / np.sqrt(len(kinds)))
     x, y = found.places[order].T
     dots = {"s": size, "c": colours[kinds[order]].tolist(), "linewidths": 0, "alpha": 0.85}
     axes.scatter(x, y, rasterized=len(kinds) > 5_000, **dots)  # dots beyond that choke a viewer

@@ -34,7 +34,9 @@ def loss(record: RunRecord) -> Figure:
 
 def no_similarities(record: RunRecord) -> str:
     """Why there are no similarities to draw."""
-    return "" if record.similarities else "no similarities were recorded for this run"
+    if record.similarities:
+        return ""
+    return "none were recorded: the method has no scales, or the run did not finish"
 
 
 def similarities(record: RunRecord) -> Figure:
@@ -65,7 +67,9 @@ def similarities(record: RunRecord) -> Figure:
 
 def no_affinities(record: RunRecord) -> str:
     """Why there are no affinity weights to draw."""
-    return "" if record.affinity_weights else "this run did not weigh its negatives by affinity"
+    if record.affinity_weights:
+        return ""
+    return "none were recorded: the method does not weigh by affinity, or the run did not finish"
 
 
 def affinity_weights(record: RunRecord) -> Figure:
