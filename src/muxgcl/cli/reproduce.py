@@ -1,0 +1,192 @@
+"""`muxgcl reproduce`: the paper's tables, figures and proposition, ours beside the paper's."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from muxgcl.cli import options
+from muxgcl.cli.app import app
+from muxgcl.cli.progress import console
+from muxgcl.datasets import DATASETS, at_hand
+from muxgcl.errors import UserError
+from muxgcl.reproduce.check import doubts
+from muxgcl.reproduce.job import SCORES, Job
+from muxgcl.reproduce.layout import markdown
+from muxgcl.reproduce.plan import ARTEFACTS, Scope, plan
+from muxgcl.reproduce.records import Record, Shelf
+from muxgcl.reproduce.render import render, told, write
+from muxgcl.reproduce.runner import Outcome, Runner
+
+Artefact = StrEnum("Artefact", [*ARTEFACTS, "all"])  # type: ignore[misc]
+
+
+@app.command()
+def reproduce(
+    artefact: Annotated[
+        Artefact | None, typer.Argument(help="Which table or figure of the paper.")
+    ] = None,
+    datasets: Annotated[
+        list[str] | None, typer.Option(help="Instead of the paper's; a,b or repeated.")
+    ] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="Only these; a,b or repeated.")] = None,
+    seeds: Annotated[int, typer.Option(help="How many training seeds, from 0 on.")] = 5,
+    splits: options.Splits = 20,
+    epochs: options.Epochs = None,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="Processes that score beside the training; 0: none.")
+    ] = 0,
+    records: Annotated[Path, typer.Option(help="Where records are kept.")] = Path("records"),
+    out: Annotated[Path, typer.Option(help="Where tables and figures go.")] = Path("results"),
+    render_only: Annotated[
+        bool, typer.Option("--render-only", help="Train nothing; show what is recorded.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only check the records against the code.")
+    ] = False,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Start no new training after this many seconds.")
+    ] = None,
+    device: options.Device = "auto",
+    data_root: options.DataRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run what is missing, record it, and render ours beside the paper's figures.
+
+    What is recorded already is not run again; a run that was stopped goes on where it stood.
+    """
+    shelf = Shelf(records)
+    if check:
+        _check(shelf, as_json)
+        return
+    if artefact is None:
+        raise UserError(f"expected one of {', '.join(ARTEFACTS)}, or all")
+    wanted = ARTEFACTS if artefact == "all" else (artefact.value,)
+    scope = Scope(
+        datasets=_names(datasets),
+        methods=_names(methods),
+        seeds=seeds,
+        splits=splits,
+        epochs=epochs,
+    )
+    outcome = Outcome()
+    if not render_only:
+        runner = Runner(
+            shelf=shelf,
+            device=device,
+            workers=jobs,
+            time_limit=time_limit,
+            data_root=data_root,
+        )
+        outcome = _run(runner, _can_run(plan(wanted, scope), data_root, asked=datasets is not None))
+    summary = _render(wanted, shelf, scope, out)
+    if as_json:
+        print(json.dumps(summary | _told(outcome)))
+    if outcome.failed:
+        raise UserError(f"{len(outcome.failed)} measurements failed: {_titles(outcome.failed)}")
+
+
+def _names(given: list[str] | None) -> tuple[str, ...] | None:
+    names = [name for text in given or () for name in text.replace(",", " ").split()]
+    return tuple(dict.fromkeys(names)) or None
+
+
+def _can_run(jobs: list[Job], data_root: Path | None, *, asked: bool) -> list[Job]:
+    """Datasets that are not at hand are left out, unless they were asked for by name."""
+    if asked:
+        return jobs
+    away = [name for name in DATASETS if not at_hand(name, data_root)]
+    left = list(dict.fromkeys(job.dataset for job in jobs if job.dataset in away))
+    if left:
+        console.print(f"not at hand, left out: {', '.join(left)} (--datasets fetches them)")
+    return [job for job in jobs if job.dataset not in away]
+
+
+def _run(runner: Runner, jobs: list[Job]) -> Outcome:
+    missing = runner.missing(jobs)
+    console.print(f"{len(jobs)} measurements, {len(jobs) - len(missing)} recorded already")
+    with _bar(missing) as advance:
+        runner.on_record = advance
+        runner.on_failure = lambda job, reason: console.print(f"failed: {job.title}: {reason}")
+        outcome = runner.run(jobs)
+    if outcome.left:
+        console.print(f"time is up: {len(outcome.left)} measurements left for the next time")
+    return outcome
+
+
+@contextmanager
+def _bar(jobs: list[Job]) -> Iterator[Any]:
+    """Time left is told by work, not by count: an epoch on a large graph takes longer."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("running", total=sum(map(_work, jobs)))
+
+        def advance(job: Job, record: Record) -> None:
+            console.print(f"recorded {job.title}{_headline(job, record)}")
+            bar.advance(task, _work(job))
+
+        yield advance
+
+
+def _work(job: Job) -> float:
+    return (job.plan().train.epochs + 10) * DATASETS[job.dataset].nodes
+
+
+def _headline(job: Job, record: Record) -> str:
+    if job.kind != SCORES or "accuracy" not in record["result"]:
+        return f" ({record['seconds']:.0f} s)"
+    scores = record["result"]["accuracy"]
+    speed = f"{record['epoch_ms']:.3g} ms/epoch, {record['seconds']:.0f} s"
+    return f": {sum(scores) / len(scores):.2f} % ({speed})"
+
+
+def _render(wanted: tuple[str, ...], shelf: Shelf, scope: Scope, out: Path) -> dict[str, Any]:
+    files: list[str] = []
+    missing: list[Job] = []
+    for name in wanted:
+        rendered = render(name, shelf, scope)
+        files += map(str, write(rendered, out))
+        missing += rendered.missing
+        for table in rendered.tables:
+            console.print(markdown(table), markup=False, soft_wrap=True)
+    missing = list(dict.fromkeys(missing))
+    for line in told(missing):
+        console.print(f"missing: {line}", markup=False)
+    console.print(f"written to {out}: {len(files)} files")
+    return {"files": files, "missing": len(missing)}
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "recorded": len(outcome.recorded),
+        "left": len(outcome.left),
+        "failed": {job.title: reason for job, reason in outcome.failed.items()},
+    }
+
+
+def _titles(failed: dict[Job, str]) -> str:
+    return "; ".join(f"{job.title}: {reason}" for job, reason in failed.items())
+
+
+def _check(shelf: Shelf, as_json: bool) -> None:
+    lines = shelf.lines()
+    found = list(doubts(lines))
+    for line in found:
+        console.print(line, markup=False, soft_wrap=True)
+    if as_json:
+        print(json.dumps({"records": len(lines), "doubts": found}))
+    if found:
+        raise UserError(f"{len(found)} of {len(lines)} records are stale, repeated or damaged")
+    console.print(f"{len(lines)} records, all as the code would make them")

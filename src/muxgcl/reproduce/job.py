@@ -1,0 +1,128 @@
+"""One measurement that a table or a figure needs, and the hash that names it.
+
+Two measurements with the same hash and seed are the same measurement, whichever table asked.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from typing import Any, Self
+
+from muxgcl.experiment import Plan
+
+SCORES, SIMILARITIES, SOFT_NEGATIVES, BOUNDS = KINDS = (
+    "scores",  # a trained method, judged by a protocol
+    "similarities",  # Figure 1
+    "soft-negatives",  # Figure 3
+    "bounds",  # the proposition
+)
+WALKS = ("node2vec", "deepwalk")
+
+Overrides = dict[str, Any]
+
+
+def _last_scale_only(cfg: Any) -> Overrides:
+    return {"scale_weights": (*[0.0] * (len(cfg.scale_weights) - 1), 1.0)}
+
+
+def _affinity(name: str) -> Overrides:
+    """Another affinity, with the length and rate that it has by default."""
+    return {"affinity": name, "affinity_epochs": None, "affinity_lr": None}
+
+
+# what a variant changes in its method's settings
+VARIANTS: dict[str, Callable[[Any], Overrides]] = {
+    "full": lambda cfg: {},
+    "neither": lambda cfg: _last_scale_only(cfg) | {"affinity": "none"},
+    "pae": _last_scale_only,
+    "mpc": lambda cfg: {"affinity": "none"},
+    "node2vec": lambda cfg: {} if cfg.affinity in WALKS else _affinity("node2vec"),
+    "vgae": lambda cfg: {} if cfg.affinity == "vgae" else _affinity("vgae"),
+}
+FILES = {  # where a variant's scores, or another kind of measurement, are kept
+    "full": "table1",
+    "node2vec": "table3",
+    "vgae": "table3",
+    "neither": "table4",
+    "pae": "table4",
+    "mpc": "table4",
+    SIMILARITIES: "figure1",
+    SOFT_NEGATIVES: "figure3",
+    BOUNDS: "proposition",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One method, one graph, one seed, and what is looked at."""
+
+    kind: str = SCORES
+    method: str
+    dataset: str
+    variant: str = "full"
+    preset: str = "paper"
+    protocol: str = "none"  # "holdout" or "paper" for scores
+    seed: int = 0
+    splits: int = 0
+    split_seed: int = 0
+    repeats: int = 0  # of k-means
+    epochs: int | None = None  # instead of the preset's
+
+    @property
+    def file(self) -> str:
+        """The file of records that it belongs in."""
+        return FILES[self.variant if self.kind == SCORES else self.kind]
+
+    @property
+    def title(self) -> str:
+        """What a person calls it."""
+        what = self.protocol if self.kind == SCORES else self.kind
+        variant = "" if self.variant == "full" else f" {self.variant}"
+        return f"{self.method}{variant} {self.dataset} {what} seed {self.seed}"
+
+    def plan(self) -> Plan:
+        """What to train, with settings as the code has them now."""
+        found = _plan(self.method, self.preset, self.dataset, self.variant, self.epochs)
+        return replace(found, seed=self.seed)
+
+    def identity(self) -> dict[str, Any]:
+        """All that the outcome depends on, apart from the seed."""
+        plan = self.plan()
+        names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
+        return {name: getattr(self, name) for name in names} | settings_of(plan)
+
+    @property
+    def hash(self) -> str:
+        """The hash of the settings."""
+        return settings_hash(self.identity())
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """The job that a record answers."""
+        return cls(**{field.name: record[field.name] for field in fields(cls)})
+
+
+def settings_of(plan: Plan) -> dict[str, Any]:
+    """Training's and the method's settings, as JSON has them."""
+    tables = {"train": asdict(plan.train), "settings": asdict(plan.settings)}
+    return dict(json.loads(canonical(tables)))
+
+
+def settings_hash(identity: Mapping[str, Any]) -> str:
+    """sha256 of the canonical JSON."""
+    return hashlib.sha256(canonical(identity)).hexdigest()
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with one spelling for each value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+@cache
+def _plan(method: str, preset: str, dataset: str, variant: str, epochs: int | None) -> Plan:
+    own = {} if epochs is None else {"epochs": epochs}
+    plan = Plan.make(method, preset, dataset, own)
+    changes = VARIANTS[variant](plan.settings)
+    return Plan.make(method, preset, dataset, own | changes) if changes else plan

@@ -1,0 +1,209 @@
+"""Records: one JSON line a measurement, appended whole, checked on reading, never changed."""
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from muxgcl.errors import UserError
+from muxgcl.reproduce.job import FILES, KINDS, SCORES, Job, canonical, settings_hash
+
+SCHEMA = 1
+NAMES = tuple(dict.fromkeys(FILES.values()))
+
+Record = dict[str, Any]
+
+NUMBER = (int, float)
+FIELDS: dict[str, Any] = {
+    "schema": int,
+    "kind": str,
+    "method": str,
+    "variant": str,
+    "dataset": str,
+    "preset": str,
+    "protocol": str,
+    "optimistic": bool,
+    "seed": int,
+    "splits": int,
+    "split_seed": int,
+    "repeats": int,
+    "epochs": (int, type(None)),
+    "train": dict,
+    "settings": dict,
+    "hash": str,
+    "result": dict,
+    "epoch_ms": NUMBER,
+    "peak_mib": NUMBER,
+    "seconds": NUMBER,
+    "device": str,
+    "backend": str,
+    "versions": dict,
+    "commit": str,
+    "digest": str,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a file of records; `fault` says why it cannot be used, or is empty."""
+
+    file: str
+    number: int
+    record: Record
+    fault: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it stands, and what it is about."""
+        names = ("method", "variant", "dataset", "protocol", "seed")
+        about = " ".join(f"{self.record[n]}" for n in names if n in self.record)
+        return f"{self.file}:{self.number}{f' ({about})' if about else ''}"
+
+
+class Shelf:
+    """The files of records in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, name: str) -> Path:
+        """The file of that name."""
+        return self.folder / f"{name}.jsonl"
+
+    def lines(self) -> list[Line]:
+        """Every line of every file; a last line that a kill cut short is as if never written."""
+        return [line for name in NAMES for line in self._lines(name)]
+
+    def _lines(self, name: str) -> Iterator[Line]:
+        path = self.path(name)
+        *whole, rest = path.read_bytes().split(b"\n") if path.is_file() else [b""]
+        if rest and _parsed(rest) is not None:
+            whole.append(rest)  # whole, but for its line break
+        for number, text in enumerate(whole, start=1):
+            record = _parsed(text)
+            if record is None:
+                yield Line(path.name, number, {}, "malformed: not a JSON object")
+            else:
+                yield Line(path.name, number, record, fault_of(record, name))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder: a second process that wants to write gets one clear line."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.folder, os.O_RDONLY)
+        except OSError as error:
+            raise UserError(f"cannot write to {self.folder}: {error.strerror or error}") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            raise UserError(f"{self.folder} is being written by another process") from None
+        try:
+            yield
+        finally:
+            os.close(handle)
+
+    def append(self, name: str, record: Record) -> None:
+        """Add a line with one write; what a kill left behind of an earlier one is cut off."""
+        line = json.dumps(record, allow_nan=False).encode() + b"\n"
+        try:
+            with self.path(name).open("a+b", buffering=0) as file:
+                file.seek(0)
+                before = file.read()
+                *_, rest = before.split(b"\n")
+                if rest and _parsed(rest) is not None:
+                    line = b"\n" + line
+                elif rest:
+                    file.truncate(len(before) - len(rest))
+                file.write(line)
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UserError(f"cannot write {self.path(name)}: {error.strerror}") from error
+
+
+class Found:
+    """The sound records of a folder, by the job that each answers."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        sound = [line.record for line in lines if not line.fault]
+        self._by_key = {(record["hash"], record["seed"]): record for record in sound}
+
+    def get(self, job: Job) -> Record | None:
+        """The record of a job; one made with other settings does not count."""
+        return self._by_key.get((job.hash, job.seed))
+
+    def of(self, jobs: Iterable[Job]) -> list[Record]:
+        """The records of those jobs that have one."""
+        return [record for job in jobs if (record := self.get(job)) is not None]
+
+
+def make_record(job: Job, result: Mapping[str, Any], **facts: Any) -> Record:
+    """A record of a job, with the hash of its settings and a digest of the whole."""
+    fields = {name: getattr(job, name) for name in job.__dataclass_fields__}
+    record = {
+        "schema": SCHEMA,
+        **fields,
+        "optimistic": job.protocol == "paper",
+        **{name: job.identity()[name] for name in ("train", "settings")},
+        "hash": job.hash,
+        "result": dict(result),
+        **facts,
+    }
+    return {**record, "digest": digest(record)}
+
+
+def digest(record: Mapping[str, Any]) -> str:
+    """sha256 of everything else in the record."""
+    content = {key: value for key, value in record.items() if key != "digest"}
+    return hashlib.sha256(canonical(content)).hexdigest()
+
+
+def fault_of(record: Record, file: str) -> str:
+    """Why a record cannot be trusted, or nothing."""
+    if record.get("schema") != SCHEMA:
+        return f"malformed: schema {record.get('schema')!r}, expected {SCHEMA}"
+    for name, kind in FIELDS.items():
+        value = record.get(name)
+        if name not in record or not isinstance(value, kind):
+            return f"malformed: {name} is {'missing' if name not in record else repr(value)}"
+    if record["kind"] not in KINDS:
+        return f"malformed: unknown kind {record['kind']!r}"
+    if record["digest"] != digest(record):
+        return "tampered: its content does not match its digest"
+    names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
+    stated = {name: record[name] for name in (*names, "train", "settings")}
+    if record["hash"] != settings_hash(stated):
+        return "tampered: its settings do not match their hash"
+    return _fault_of_result(record) or _fault_of_place(record, file)
+
+
+def _fault_of_result(record: Record) -> str:
+    result = record["result"]
+    if record["kind"] != SCORES:
+        return "" if result else "malformed: it has no result"
+    if record["protocol"] == "paper":
+        counts = {len(scores) for scores in result.get("epochs", {}).values()}
+        good = counts == {record["splits"]}
+    else:
+        good = len(result.get("accuracy", ())) == record["splits"]
+        good &= len(result.get("nmi", ())) == len(result.get("ari", ())) == record["repeats"]
+    return "" if good else "malformed: it has not as many scores as splits and repeats"
+
+
+def _fault_of_place(record: Record, file: str) -> str:
+    belongs = FILES.get(record["variant"] if record["kind"] == SCORES else record["kind"])
+    return "" if belongs == file else f"malformed: it belongs in {belongs}.jsonl"
+
+
+def _parsed(text: bytes) -> Record | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

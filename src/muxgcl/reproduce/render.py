@@ -1,0 +1,97 @@
+"""From records to files: every table as Markdown and LaTeX, every figure as PNG and SVG."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from muxgcl.report.style import save, styled
+from muxgcl.reproduce import figures, theory_tables
+from muxgcl.reproduce.cost import table5
+from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
+from muxgcl.reproduce.layout import Table, latex, markdown
+from muxgcl.reproduce.plan import Scope, needed
+from muxgcl.reproduce.records import Found, Record, Shelf
+from muxgcl.reproduce.tables import table1, table2
+from muxgcl.reproduce.variants import table3, table4
+from muxgcl.runs import write_atomically, write_text
+
+TABLES: dict[str, Callable[[Found, Scope], list[Table]]] = {
+    "table1": table1,
+    "table2": table2,
+    "table3": table3,
+    "table4": table4,
+    "figure1": theory_tables.figure1,
+    "figure3": theory_tables.figure3,
+    "proposition": theory_tables.proposition,
+}
+DRAWN: dict[str, tuple[str, str, Callable[[Record], Figure]]] = {
+    "figure1": (SIMILARITIES, "grace", figures.similarities),
+    "figure3": (SOFT_NEGATIVES, "mux-gcl", figures.soft_negatives),
+    "proposition": (BOUNDS, "mux-gcl", figures.objectives),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """One table or figure of the paper, from the records there are."""
+
+    artefact: str
+    tables: list[Table]
+    drawn: dict[str, Record]  # the name of each figure, and what it is drawn from
+    missing: list[Job]
+
+    def draw(self, name: str) -> Figure:
+        """The figure of that name."""
+        return DRAWN[self.artefact][2](self.drawn[name])
+
+
+def render(artefact: str, shelf: Shelf, scope: Scope, found: Found | None = None) -> Rendered:
+    """All that the records say about one table or figure."""
+    found = Found(shelf.lines()) if found is None else found
+    if artefact == "table5":
+        tables = table5(found, scope, shelf.folder)
+    else:
+        tables = TABLES[artefact](found, scope)
+    drawn = {}
+    if artefact in DRAWN:
+        kind, method, _ = DRAWN[artefact]
+        for dataset in scope.columns(artefact):
+            for record in found.of(scope.looked_at(kind, method, dataset)):
+                drawn[f"{artefact}-{dataset}"] = record
+    missing = [job for job in needed(artefact, scope) if found.get(job) is None]
+    return Rendered(artefact, tables, drawn, missing)
+
+
+def write(rendered: Rendered, folder: Path) -> list[Path]:
+    """Tables and figures as files; each appears whole or not at all."""
+    name = rendered.artefact
+    written = [folder / f"{name}.md", folder / f"{name}.tex"]
+    for path, form in zip(written, (markdown, latex), strict=True):
+        write_text(path, "\n".join(form(table) for table in rendered.tables))
+    for figure in rendered.drawn:
+        written += write_figure(rendered, figure, folder, ("png", "svg"))
+    return written
+
+
+def write_figure(rendered: Rendered, name: str, folder: Path, kinds: Iterable[str]) -> list[Path]:
+    """One figure in each of these formats."""
+    written = []
+    with styled():
+        drawn = rendered.draw(name)
+        for kind in kinds:
+            path = folder / f"{name}.{kind}"
+            write_atomically(path, partial(save, drawn, kind=kind))
+            written.append(path)
+    return written
+
+
+def told(missing: Iterable[Job]) -> list[str]:
+    """What is missing, seeds counted: one line for each method and dataset."""
+    counts: dict[str, int] = {}
+    for job in missing:
+        title = job.title.rsplit(" seed ", 1)[0]
+        counts[title] = counts.get(title, 0) + 1
+    return [f"{title} ({n} seed{'s' if n > 1 else ''})" for title, n in counts.items()]

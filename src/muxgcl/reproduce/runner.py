@@ -1,0 +1,131 @@
+"""Make what is missing: train, score, append a line; a killed runner goes on where it stood."""
+
+import os
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch_geometric.data import Data
+
+from muxgcl.datasets import load_dataset
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.measure import pick_device
+from muxgcl.reproduce.job import BOUNDS, SOFT_NEGATIVES, Job
+from muxgcl.reproduce.plan import trainings
+from muxgcl.reproduce.records import Found, Record, Shelf
+from muxgcl.reproduce.training import Pending, train_and_look, train_and_score
+from muxgcl.reproduce.workers import Workers
+from muxgcl.scoring import labels_of
+
+Labels = np.ndarray[Any, Any]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the jobs that were missing."""
+
+    recorded: list[Job] = field(default_factory=list)
+    failed: dict[Job, str] = field(default_factory=dict)
+    left: list[Job] = field(default_factory=list)  # time was up
+
+
+@dataclass(slots=True, kw_only=True)
+class Runner:
+    """Where and how to run."""
+
+    shelf: Shelf
+    device: str = "auto"
+    workers: int = 0  # processes that score beside the training; none: after it, in this one
+    time_limit: float | None = None  # seconds after which nothing new is started
+    data_root: Path | None = None
+    open_graph: Callable[[str, Path | None], Data] = load_dataset
+    on_record: Callable[[Job, Record], None] | None = None
+    on_failure: Callable[[Job, str], None] | None = None
+    _graphs: dict[str, tuple[Graph, Labels]] = field(default_factory=dict)
+
+    def missing(self, jobs: Sequence[Job]) -> list[Job]:
+        """The jobs without a record."""
+        found = Found(self.shelf.lines())
+        return [job for job in jobs if found.get(job) is None]
+
+    def run(self, jobs: Sequence[Job]) -> Outcome:
+        """Run what is missing, in order, and append each result as soon as it is there."""
+        outcome, begin = Outcome(), time.monotonic()
+        pick_device(self.device)  # a wrong name is told before anything is opened
+        with self.shelf.locked():
+            groups = trainings(self.missing(jobs))
+            with Workers(self.workers) as workers:
+                pending: list[Pending] = []
+
+                def collect() -> None:
+                    for one in [p for p in pending if p.done]:
+                        pending.remove(one)
+                        self._keep(one, outcome)
+
+                for group in groups:
+                    if self.time_limit is not None and time.monotonic() - begin > self.time_limit:
+                        outcome.left += group
+                        continue
+                    try:
+                        pending += self._train(group, workers, collect)
+                    except Exception as error:  # one method's fault must not cost the others
+                        self._fail(group, error, outcome)
+                    collect()
+                while pending:
+                    wait(
+                        {f for p in pending for f in p.pieces if not f.done()},
+                        None,
+                        FIRST_COMPLETED,
+                    )
+                    collect()
+        return outcome
+
+    def _train(
+        self, group: list[Job], workers: Workers, collect: Callable[[], None]
+    ) -> list[Pending]:
+        graph, labels = self._graph(group[0].dataset)
+        how: dict[str, Any] = {"device": self.device, "cache": cache_folder(), "meanwhile": collect}
+        if group[0].kind in (SOFT_NEGATIVES, BOUNDS):
+            return train_and_look(group, graph, **how)
+        return train_and_score(group, graph, labels, workers, **how)
+
+    def _graph(self, name: str) -> tuple[Graph, Labels]:
+        """A graph on its device, opened once."""
+        if name not in self._graphs:
+            data = self.open_graph(name, self.data_root)
+            labels = labels_of(data)
+            if labels is None:
+                raise UserError(f"{name} has no labels, so there is nothing to score")
+            self._graphs[name] = Graph.from_data(data).to(pick_device(self.device)), labels
+        return self._graphs[name]
+
+    def _keep(self, pending: Pending, outcome: Outcome) -> None:
+        try:
+            record = pending.record()
+        except Exception as error:
+            self._fail([pending.job], error, outcome)
+            return
+        self.shelf.append(pending.job.file, record)
+        outcome.recorded.append(pending.job)
+        if self.on_record is not None:
+            self.on_record(pending.job, record)
+
+    def _fail(self, group: list[Job], error: Exception, outcome: Outcome) -> None:
+        """Name what failed and go on; a fault of ours is told in full."""
+        known = isinstance(error, UserError)
+        reason = str(error) if known else "".join(traceback.format_exception(error)).strip()
+        for job in group:
+            outcome.failed[job] = reason.splitlines()[-1]
+        if self.on_failure is not None:
+            self.on_failure(group[0], reason)
+
+
+def cache_folder() -> Path:
+    """Where affinities are kept between runs: they depend on the graph and their settings alone."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muxgcl" / "affinity"

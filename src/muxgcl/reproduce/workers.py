@@ -1,0 +1,80 @@
+"""Scoring beside training: the probe and k-means want a CPU, training wants the GPU."""
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from typing import Any, Self
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from muxgcl.evaluate import PaperProtocol, cluster, holdout
+
+Array = np.ndarray[Any, Any]
+AHEAD = 3  # pieces of work a worker that may wait: embeddings take memory
+
+
+class Workers:
+    """A pool of processes; with none of them, work is done at once in this one."""
+
+    def __init__(self, count: int) -> None:
+        cores = max(1, (os.cpu_count() or 1) // max(count, 1))
+        self.most = AHEAD * count
+        self.pool: Executor | None = None
+        self.waiting: set[Future[Any]] = set()
+        if count:
+            spawn = multiprocessing.get_context("spawn")  # a fork would inherit the GPU
+            self.pool = ProcessPoolExecutor(count, spawn, _set_up, (cores,))
+
+    def submit(self, work: Callable[..., Any], *given: Any) -> Future[Any]:
+        """Hand work over; where too much is waiting already, wait for some of it first."""
+        if self.pool is None:
+            done: Future[Any] = Future()
+            done.set_result(work(*given))
+            return done
+        self.waiting = {future for future in self.waiting if not future.done()}
+        while len(self.waiting) >= self.most:
+            _, self.waiting = wait(self.waiting, return_when=FIRST_COMPLETED)
+        future = self.pool.submit(work, *given)
+        self.waiting.add(future)
+        return future
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(cancel_futures=True)
+
+
+def _set_up(cores: int) -> None:
+    """In a worker: its share of the cores, and no life after its parent's."""
+    os.environ["LOKY_MAX_CPU_COUNT"] = str(cores)  # what joblib takes for all cores
+    threadpool_limits(cores)
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
+def score_splits(z: Any, y: Array, splits: int, seed: int) -> dict[str, Any]:
+    """The linear probe on fixed splits that all methods share."""
+    found = holdout(z, y, count=splits, seed=seed).to_record()
+    return {name: found[name] for name in ("accuracy", "macro_f1")}
+
+
+def score_clusters(z: Any, y: Array, seed: int) -> dict[str, Any]:
+    """One run of k-means against the classes."""
+    found = cluster(z, y, repeats=1, seed=seed)
+    return {"nmi": list(found.nmi_scores), "ari": list(found.ari_scores)}
+
+
+def score_epoch(z: Array, y: Array, seed: int, epoch: int) -> dict[str, Any]:
+    """Protocol `paper` at one epoch: test accuracies on its fresh splits."""
+    return {"epochs": {str(epoch): list(PaperProtocol(y, seed=seed).observe(epoch, z))}}
