@@ -41,8 +41,8 @@ def main() -> None:
         weight = PairWeight(unit(n, args.rank), unit(n, args.rank))
         anchor, keys = unit(args.views * n, width), unit(2 * n, width)
         pairs = fused._pairs(anchor, keys, weight, 0.4, n, args.precision)
-        coefficient = torch.rand(args.views * n, device=device)
-        walk_back = partial(pairs.backward, coefficient)
+        factor = torch.rand(args.views * n, device=device).log2()
+        walk_back = partial(pairs.backward, factor, logarithms=True)
         work = 2 * args.views * n * 2 * n * 2 * width + 2 * n * n * args.rank
         for direction in ("forward", "backward"):
             found = []

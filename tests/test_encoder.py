@@ -196,3 +196,12 @@ def test_bad_encoder_settings_are_named(bad: dict) -> None:
 def test_a_drop_rate_outside_zero_to_one_is_refused() -> None:
     with pytest.raises(UserError, match=r"drop_edges .* got 1\.0"):
         Corrupt(1.0, 0.0)
+
+
+def test_padded_features_change_nothing() -> None:
+    graph = Graph.from_data(small_graph(12, 6))
+    view = clean(graph)
+    padded = View(view.propagation, torch.nn.functional.pad(graph.features, (0, 2)))
+    encoder = GCN(6, 4)
+    for k, nodes in encoder(view).items():
+        assert_close(encoder(padded)[k], nodes)

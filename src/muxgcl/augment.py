@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import pad
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Features, Graph
@@ -32,17 +33,21 @@ class View:
         """Masked features times `weight`; masking a column of X is masking a row of the weight."""
         kept = self.kept_columns
         if kept is None:
-            return self.features @ weight
+            return self._multiply(weight)
         if kept.ndim == 1:
-            return self.features @ (weight * kept[:, None])
+            return self._multiply(weight * kept[:, None])
         side_by_side = weight[:, None] * kept.T[:, :, None]  # [f, v, h]
-        product = self.features @ side_by_side.flatten(1)  # [n, v * h]
+        product = self._multiply(side_by_side.flatten(1))  # [n, v * h]
         return product.unflatten(1, side_by_side.shape[1:]).transpose(0, 1).flatten(0, 1)
+
+    def _multiply(self, weight: Float[Tensor, "f h"]) -> Scale:
+        padding = self.features.shape[1] - len(weight)  # see `Graph.aligned_features`
+        return self.features @ (pad(weight, (0, 0, 0, padding)) if padding else weight)
 
 
 def clean(graph: Graph) -> View:
     """The graph as it is."""
-    return View(graph.adjacency.propagation(), graph.features)
+    return View(graph.adjacency.propagation(), graph.aligned_features)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ class Corrupt:
         """A fresh view; the graph is left as it was."""
         weight = drop_edges(graph, self.drop_edges) if self.drop_edges else None
         kept = keep_columns(graph, self.mask_features) if self.mask_features else None
-        return View(graph.adjacency.propagation(weight), graph.features, kept)
+        return View(graph.adjacency.propagation(weight), graph.aligned_features, kept)
 
 
 def both(graph: Graph, rates: Sequence[Corrupt]) -> View:
@@ -72,7 +77,8 @@ def both(graph: Graph, rates: Sequence[Corrupt]) -> View:
     chance = torch.rand(2, graph.num_features, device=graph.device)
     columns = [c >= rate.mask_features for c, rate in zip(chance, rates, strict=True)]
     weight = adjacency.weight * (kept | adjacency.loop)
-    return View(adjacency.propagation(weight), graph.features, torch.stack(columns).float())
+    kept_columns = torch.stack(columns).float()
+    return View(adjacency.propagation(weight), graph.aligned_features, kept_columns)
 
 
 def drop_edges(graph: Graph, p: float | PerEdge) -> PerEdge:

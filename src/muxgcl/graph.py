@@ -10,6 +10,7 @@ from typing import Self
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
@@ -114,6 +115,14 @@ class Graph:
     def twice(self) -> Adjacency:
         """The adjacency of two copies side by side: two views go through one product."""
         return self.adjacency.repeated(2)
+
+    @cached_property
+    def aligned_features(self) -> Features:
+        """On a GPU, dense features padded with zero columns: its products want whole quadruples."""
+        features = self.features
+        if isinstance(features, SparseMatrix) or not features.is_cuda or features.shape[1] % 4 == 0:
+            return features
+        return pad(features, (0, -features.shape[1] % 8))
 
     @property
     def num_nodes(self) -> int:

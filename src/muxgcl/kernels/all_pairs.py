@@ -39,7 +39,7 @@ Precision = Literal["fp16", "bf16", "tf32", "fp32"]
 LARGEST = 2.0**15  # what the largest push, 1, becomes before it is rounded; fp16 ends at 2^16
 PROCESSORS = 132  # of an H200
 FAST_MEMORY = 224 << 10  # bytes beside its registers that a program may use, less some change
-START = 4  # tiles that a program could do in the time it takes to start and to write its part
+START = 10  # tiles that a program could do in the time it takes to start and to write its part
 MOST_PARTS = 16
 
 
@@ -68,7 +68,7 @@ FORWARD: Table = {
     },
     "tf32": {
         128: Block(rows=128, cols=32, shared=1, warps=8, stages=2),
-        256: Block(rows=32, cols=32, shared=1, warps=8, stages=2),
+        256: Block(rows=32, cols=32, shared=2, warps=4, stages=2),
         512: Block(rows=16, cols=32, shared=1, warps=8, stages=2),
     },
     "fp32": {
@@ -87,7 +87,7 @@ def _walk(
     other_weight_ptr,  # [others, R]   or None
     own_node_ptr,  # [owns]            node of every row, or None: the row's place in its view
     other_node_ptr,  # [others]        or None
-    coefficient_ptr,  # [VIEWS * others]  a factor of each other row, or None
+    factor_ptr,  # [VIEWS * others]    a factor of each other row, or None
     sum_ptr,  # [parts, own views * owns]      out, or None
     pull_ptr,  # [parts, own views * owns, D]  out
     owns,
@@ -103,6 +103,7 @@ def _walk(
     ROWS: tl.constexpr,
     COLS: tl.constexpr,
     PRECISION: tl.constexpr,
+    LOGARITHMS: tl.constexpr,  # whether the factors, all positive, come as logarithms to base 2
 ):
     GROUPS: tl.constexpr = VIEWS // SHARED
     WIDTH: tl.constexpr = SHARED * COLS  # of a tile: `COLS` nodes in each of `SHARED` views
@@ -151,7 +152,13 @@ def _walk(
             at = other_ptr + begin * D + other_at
             other = tl.load(at, mask=there[:, None], other=0.0) if PEELED else tl.load(at)
             cosine = tl.dot(own, tl.trans(other), input_precision=PRECISION)  # [ROWS, WIDTH]
-            push = tl.exp2(cosine * scale + shift)
+            exponent = shift
+            if factor_ptr is not None:
+                at = factor_ptr + begin + other_row
+                factor = tl.load(at, mask=there, other=0.0) if PEELED else tl.load(at)
+                if LOGARITHMS:  # a sum in the exponent is free, a product is not
+                    exponent = factor + shift
+            push = tl.exp2(cosine * scale + exponent)
             if own_weight_ptr is not None:
                 at = other_weight_ptr + start * R + weight_at
                 if PEELED:
@@ -165,9 +172,8 @@ def _walk(
                     weight = tl.broadcast_to(weight[:, None, :], [ROWS, SHARED, COLS])
                     weight = tl.reshape(weight, [ROWS, WIDTH])
                 push *= weight
-            if coefficient_ptr is not None:
-                at = coefficient_ptr + begin + other_row
-                push *= tl.load(at, mask=there, other=0.0) if PEELED else tl.load(at)
+            if factor_ptr is not None and not LOGARITHMS:
+                push *= factor
             if PEELED:
                 other_node = start + node  # [WIDTH]
                 if other_node_ptr is not None:
@@ -211,9 +217,9 @@ class AllPairs:
         assert sums is not None
         return sums, pulls
 
-    def backward(self, coefficient: Tensor) -> Tensor:
-        """Parts of the keys' pulls [parts, m, D], each anchor's push times its coefficient."""
-        return self._walk(self.keys, self.anchors, BACKWARD, 0.0, coefficient)[1]
+    def backward(self, factor: Tensor, *, logarithms: bool = False) -> Tensor:
+        """Parts of the keys' pulls [parts, m, D], each anchor's push times its factor."""
+        return self._walk(self.keys, self.anchors, BACKWARD, 0.0, factor, logarithms)[1]
 
     def _walk(
         self,
@@ -221,14 +227,15 @@ class AllPairs:
         other: Side,
         blocks: Table,
         lift: float,
-        coefficient: Tensor | None,
+        factor: Tensor | None,
+        logarithms: bool = False,
     ) -> tuple[Tensor | None, Tensor]:
         width, rank = own.table.shape[1], 0 if own.weight is None else own.weight.shape[1]
         block = choose(blocks, own.table.dtype, self.precision, width, rank)
         grid = triton.cdiv(own.count, block.rows), own.views
         parts = split(grid[0] * grid[1], triton.cdiv(other.count, block.cols))
         pulls = own.table.new_empty((parts, *own.table.shape), dtype=torch.float32)
-        sums = pulls.new_empty(pulls.shape[:2]) if coefficient is None else None
+        sums = pulls.new_empty(pulls.shape[:2]) if factor is None else None
         rate = math.log2(math.e) / self.temperature
         with torch.cuda.device_of(own.table):
             _walk[*grid, parts](
@@ -238,7 +245,7 @@ class AllPairs:
                 other.weight,
                 own.node,
                 other.node,
-                coefficient,
+                factor,
                 sums,
                 pulls,
                 own.count,
@@ -254,6 +261,7 @@ class AllPairs:
                 ROWS=block.rows,
                 COLS=block.cols,
                 PRECISION="ieee" if self.precision == "fp32" else "tf32",
+                LOGARITHMS=logarithms,
                 num_warps=block.warps,
                 num_stages=block.stages,
             )

@@ -213,7 +213,8 @@ class _Contrast(torch.autograd.Function):
         share = grads[0] * ctx.share
         d_keys = None
         if ctx.needs_input_grad[1]:
-            pulls = ctx.pairs.backward(LARGEST / whole)  # no push exceeds the whole
+            # no push exceeds the whole, so LARGEST / whole is the most that it can be lifted by
+            pulls = ctx.pairs.backward((LARGEST / whole).log2(), logarithms=True)
             n, d = anchor.shape
             d_keys = torch.empty_like(anchor, dtype=ctx.dtype)
             with torch.cuda.device_of(anchor):
