@@ -28,6 +28,7 @@ def loss(record: RunRecord) -> Figure:
     total = [line["loss"] for line in record.metrics]
     marker = "o" if len(epochs) == 1 else None  # a line of one point cannot be seen
     axes.plot(epochs, total, color=INK, linewidth=2, label="total", marker=marker)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.legend(loc="outside upper left", ncols=4)
     return figure
 
