@@ -27,6 +27,11 @@ format: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/mkdocs serve
 
+# README.md, docs/results.md and docs/figures from records/, without training
+results: $(VENV)/.dev
+	$(BIN)/muxgcl reproduce all --render-only --out build/results
+	$(BIN)/python tools/write_results.py
+
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) torch

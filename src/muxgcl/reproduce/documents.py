@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from muxgcl.errors import UserError
+from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.layout import markdown
 from muxgcl.reproduce.plan import ARTEFACTS, Scope
 from muxgcl.reproduce.records import Found, Shelf
@@ -30,14 +31,15 @@ def blocks(root: Path) -> dict[Path, str]:
     shelf = Shelf(root / "records")
     found = Found(shelf.lines())
     rendered = {name: render(name, shelf, Scope(), found) for name in ARTEFACTS}
-    readme = [
+    words = [f"{paragraph}\n" for paragraph in plain_words(found, Scope())]
+    tables = [
         markdown(table)
         for name, count in IN_README.items()
         for table in rendered[name].tables[:count]
     ]
     return {
-        README: "\n".join(readme),
-        PAGE: "\n".join(_section(rendered[name]) for name in ARTEFACTS),
+        README: "\n".join(tables),
+        PAGE: "\n".join([*words, *(_section(rendered[name]) for name in ARTEFACTS)]),
     }
 
 
@@ -47,8 +49,8 @@ def _section(rendered: Rendered) -> str:
         alt = f"{HEADINGS[rendered.artefact]}: {record['method']} on {record['dataset']}"
         parts.append(f"![{alt}](figures/{name}.svg)\n")
     if rendered.missing:
-        lines = told(rendered.missing)
-        parts.append(f"Not recorded yet: {'; '.join(lines)}.\n")
+        lines = "; ".join(told(rendered.missing))
+        parts.append(f"Not recorded yet (in brackets, how many seeds): {lines}.\n")
     return "\n".join(parts)
 
 

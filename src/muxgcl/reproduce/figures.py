@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import norm
 
-from muxgcl.report.palette import CATEGORIES, INK, MAIN, MUTED, OTHER
+from muxgcl.report.palette import CATEGORIES, MAIN, MUTED, OTHER
 from muxgcl.report.style import WIDTH
 from muxgcl.reproduce.records import Record
 from muxgcl.reproduce.theory_tables import shown_point
@@ -42,7 +42,8 @@ def soft_negatives(record: Record) -> Figure:
             scale = key.split()[0][1:]
             _hill(above, found["edges"], found["counts"], colour, f"k = {scale}")
             x = np.linspace(found["edges"][0], found["edges"][-1], 200)
-            above.plot(x, norm.pdf(x, found["mean"], max(found["std"], 1e-6)), color=INK, lw=0.9)
+            fitted = norm.pdf(x, found["mean"], max(found["std"], 1e-6))
+            above.plot(x, fitted, color=colour, linestyle="--")
             seen = [p["pairs"][key] for p in points]
             epochs = [p["epoch"] for p in points]
             below.plot(epochs, [s["mean"] for s in seen], color=colour, marker="o", ms=3)

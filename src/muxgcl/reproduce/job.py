@@ -76,11 +76,15 @@ class Job:
         return FILES[self.variant if self.kind == SCORES else self.kind]
 
     @property
+    def what(self) -> str:
+        """Method, variant and what is looked at."""
+        variant = "" if self.variant == "full" else f" {self.variant}"
+        return f"{self.method}{variant} {self.protocol if self.kind == SCORES else self.kind}"
+
+    @property
     def title(self) -> str:
         """What a person calls it."""
-        what = self.protocol if self.kind == SCORES else self.kind
-        variant = "" if self.variant == "full" else f" {self.variant}"
-        return f"{self.method}{variant} {self.dataset} {what} seed {self.seed}"
+        return f"{self.what} {self.dataset} seed {self.seed}"
 
     def plan(self) -> Plan:
         """What to train, with settings as the code has them now."""

@@ -1,5 +1,6 @@
 """From records to files: every table as Markdown and LaTeX, every figure as PNG and SVG."""
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -89,9 +90,11 @@ def write_figure(rendered: Rendered, name: str, folder: Path, kinds: Iterable[st
 
 
 def told(missing: Iterable[Job]) -> list[str]:
-    """What is missing, seeds counted: one line for each method and dataset."""
-    counts: dict[str, int] = {}
+    """What is missing: one line for each method, with its datasets and how many seeds of each."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     for job in missing:
-        title = job.title.rsplit(" seed ", 1)[0]
-        counts[title] = counts.get(title, 0) + 1
-    return [f"{title} ({n} seed{'s' if n > 1 else ''})" for title, n in counts.items()]
+        counts[job.what][job.dataset] += 1
+    return [
+        f"{what}: {', '.join(f'{dataset} ({n})' for dataset, n in datasets.items())}"
+        for what, datasets in counts.items()
+    ]

@@ -24,6 +24,11 @@ def soft_negative_records(found: Found, scope: Scope) -> Shown:
     return _records(found, scope, "figure3", SOFT_NEGATIVES, "mux-gcl")
 
 
+def bound_records(found: Found, scope: Scope) -> Shown:
+    """MUX-GCL's, one a dataset."""
+    return _records(found, scope, "proposition", BOUNDS, "mux-gcl")
+
+
 def figure1(found: Found, scope: Scope) -> list[Table]:
     """How well positive pairs stand apart from negative ones, for each pair of layers."""
     shown = similarity_records(found, scope)
@@ -85,7 +90,7 @@ def figure3(found: Found, scope: Scope) -> list[Table]:
 
 def proposition(found: Found, scope: Scope) -> list[Table]:
     """Both objectives and the InfoNCE estimate through training."""
-    shown = _records(found, scope, "proposition", BOUNDS, "mux-gcl")
+    shown = bound_records(found, scope)
     body = [
         [
             f"{name}, epoch {point['epoch']}",

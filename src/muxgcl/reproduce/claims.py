@@ -1,0 +1,98 @@
+"""What holds of the paper's claims and what does not, in plain words, from the records."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from muxgcl.evaluate import Difference
+from muxgcl.reproduce import numbers
+from muxgcl.reproduce.paper import TABLE1, TITLES
+from muxgcl.reproduce.plan import Scope
+from muxgcl.reproduce.records import Found
+from muxgcl.reproduce.theory_tables import (
+    bound_records,
+    shown_point,
+    similarity_records,
+    soft_negative_records,
+)
+
+MOST = 0.975  # of pairs: what "with 95 % confidence" asks of a sign
+
+
+@dataclass(slots=True)
+class Claim:
+    """A sentence, and the evidence for and against it, one entry a dataset."""
+
+    text: str
+    holds: list[str] = field(default_factory=list)
+    fails: list[str] = field(default_factory=list)
+
+    def add(self, holds: bool, evidence: str) -> None:
+        """Sort in what one dataset says."""
+        (self.holds if holds else self.fails).append(evidence)
+
+
+def plain_words(found: Found, scope: Scope) -> list[str]:
+    """Two paragraphs; none where there is nothing to go by."""
+    claims = list(_claims(found, scope))
+    held = [f"{claim.text}: {', '.join(claim.holds)}" for claim in claims if claim.holds]
+    failed = [f"{claim.text}: {', '.join(claim.fails)}" for claim in claims if claim.fails]
+    paragraphs = (("What holds.", held), ("What does not.", failed))
+    return [f"**{title}** {'; '.join(said)}." for title, said in paragraphs if said]
+
+
+def _claims(found: Found, scope: Scope) -> Iterator[Claim]:
+    columns = scope.columns("table1")
+    accuracy = Claim("MUX-GCL comes within a point of the paper's accuracy")
+    better = Claim("MUX-GCL is more accurate than GRACE on the same seeds and splits")
+    control = Claim("it is more accurate than two propagation steps without any training")
+    for dataset in columns:
+        title = TITLES.get(dataset, dataset)
+        mux, grace, sgc = (scope.scored(m, dataset) for m in ("mux-gcl", "grace", "sgc"))
+        ours, free = numbers.summary(found.of(mux)), numbers.summary(found.of(sgc))
+        printed = TABLE1["mux-gcl"].get(dataset)
+        if ours and printed:
+            close = ours.mean >= printed.mean - numbers.SHORT_BY
+            accuracy.add(close, f"{title} ({ours.mean:.1f} against {printed.plain})")
+        if ours and free:
+            control.add(ours.mean > free.mean, f"{title} ({ours.mean - free.mean:+.1f})")
+        _add(better, title, numbers.difference(found, mux, grace))
+    yield from (accuracy, better, control)
+    yield from _parts(found, scope)
+    yield from _theory(found, scope)
+
+
+def _parts(found: Found, scope: Scope) -> Iterator[Claim]:
+    """The ablation, at the same settings throughout."""
+    names = {"pae": "affinities alone help", "mpc": "all scales alone help", "full": "both help"}
+    for variant, text in names.items():
+        claim = Claim(f"at MUX-GCL's settings {text}")
+        for dataset in scope.columns("table4"):
+            one, two = (scope.scored("mux-gcl", dataset, v) for v in (variant, "neither"))
+            _add(claim, TITLES.get(dataset, dataset), numbers.difference(found, one, two))
+        yield claim
+
+
+def _theory(found: Found, scope: Scope) -> Iterator[Claim]:
+    apart = Claim("positive pairs are more similar than negative ones at every pair of layers")
+    for title, record in similarity_records(found, scope):
+        least = min(pair["auc"] for pair in record["result"]["pairs"].values())
+        apart.add(least > 0.9, f"{title} (least AUC {least:.2f})")
+    yield apart
+    positive = Claim("T_D and T_S are positive as the paper says")
+    for title, record in soft_negative_records(found, scope):
+        pairs = shown_point(record)["pairs"]
+        shares = [v["above_zero"] for key, v in pairs.items() if key.endswith("printed")]
+        said = f"{title} ({100 * min(shares):.0f} to {100 * max(shares):.0f} % of pairs)"
+        positive.add(min(shares) > MOST, said)
+    yield positive
+    order = Claim("L_GR < L_MUX through training")
+    for title, record in bound_records(found, scope):
+        points = record["result"]["points"]
+        held = sum(point["l_gr"] < point["l_mux"] for point in points)
+        order.add(held == len(points), f"{title} ({held} of {len(points)} points)")
+    yield order
+
+
+def _add(claim: Claim, title: str, found: Difference | None) -> None:
+    if found is not None:
+        claim.add(found.low > 0, f"{title} ({numbers.interval(found).rstrip('*')})")
