@@ -60,7 +60,7 @@ def test_a_wrong_setting_is_one_clear_line(text: str, words: str) -> None:
 
 
 def test_toml_comes_back_as_it_went() -> None:
-    table = {"a": 1, "b": 0.1, "c": "x \"y\" \\ ü\n", "d": [0.2, 0.3], "e": True, "f": ["x"]}
+    table = {"a": 1, "b": 0.1, "c": 'x "y" \\ ü\n', "d": [0.2, 0.3], "e": True, "f": ["x"]}
     assert tomllib.loads(to_toml({"t": table | {"gone": None}})) == {"t": table}
 
 

@@ -73,6 +73,13 @@ TargetColumn = Annotated[
 WeightColumn = Annotated[
     str | None, typer.Option("--weight", help="The edge list's column of weights.")
 ]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether text files begin with a line of names; looked for by default.",
+    ),
+]
 
 
 class Protocol(StrEnum):

@@ -11,7 +11,7 @@ import numpy as np
 
 from muxgcl.cli.progress import console, training_bar
 from muxgcl.cli.show import show_scores
-from muxgcl.cli.source import Source
+from muxgcl.cli.source import Source, save_encoding
 from muxgcl.diagnostics import diagnose
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol
@@ -82,6 +82,7 @@ def run_one(
         z = fitted.embed()
         run.save_embeddings(loaded.ids, z)
         _save_nodes(run, loaded)
+        save_encoding(run, loaded)
         scores: dict[str, Any] = {}
         if judging is not None:
             scores = _judge(plan, judging, loaded, graph, z.numpy(), run, fitted)

@@ -67,6 +67,7 @@ def run(
     source: options.SourceColumn = None,
     target: options.TargetColumn = None,
     weight: options.WeightColumn = None,
+    header: options.Header = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:

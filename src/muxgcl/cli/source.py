@@ -1,5 +1,6 @@
 """Where a graph comes from: a dataset's name or a user's files."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from torch_geometric.data import Data
 from muxgcl.config import unknown_name
 from muxgcl.datasets import DATASETS, load_dataset
 from muxgcl.errors import UserError
-from muxgcl.load import Loaded, load
+from muxgcl.load import Encoding, Loaded, load
+from muxgcl.runs import Run, write_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +28,15 @@ class Source:
     source_column: str | None = None
     target_column: str | None = None
     weight_column: str | None = None
+    header: bool | None = None
 
     @property
     def dataset(self) -> str:
         """The name that presets and records know the graph by."""
         return self.graph if self.graph in DATASETS else Path(self.graph).resolve().stem
 
-    def open(self) -> Loaded:
-        """Load the graph."""
+    def open(self, encoding: Encoding | None = None) -> Loaded:
+        """Load the graph; with an earlier graph's encoding its columns become the same features."""
         if self.graph in DATASETS:
             return known(load_dataset(self.graph, self.data_root))
         path = Path(self.graph)
@@ -53,6 +56,8 @@ class Source:
             source_column=self.source_column,
             target_column=self.target_column,
             weight_column=self.weight_column,
+            header=self.header,
+            encoding=encoding,
         )
 
     def table(self) -> dict[str, Any]:
@@ -82,3 +87,20 @@ def known(data: Data) -> Loaded:
         columns={},
         notes=[],
     )
+
+
+def save_encoding(run: Run, loaded: Loaded) -> None:
+    """How columns became features, so that a later graph's become the same ones."""
+    if loaded.encoding.numbers or loaded.encoding.categories:
+        write_text(run.path / "encoding.json", json.dumps(loaded.encoding.as_dict()) + "\n")
+
+
+def saved_encoding(run: Run) -> Encoding | None:
+    """What `save_encoding` wrote, or None for a benchmark graph."""
+    file = run.path / "encoding.json"
+    if not file.is_file():
+        return None
+    try:
+        return Encoding.from_dict(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{file} is damaged: {error}") from None

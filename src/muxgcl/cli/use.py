@@ -12,7 +12,7 @@ from muxgcl.cli.app import app
 from muxgcl.cli.options import Protocol
 from muxgcl.cli.progress import console
 from muxgcl.cli.show import show_scores
-from muxgcl.cli.source import Source
+from muxgcl.cli.source import Source, saved_encoding
 from muxgcl.errors import UserError
 from muxgcl.evaluate import assign
 from muxgcl.evaluate import cluster as cluster_scores
@@ -50,6 +50,7 @@ def embed(
     source: options.SourceColumn = None,
     target: options.TargetColumn = None,
     weight: options.WeightColumn = None,
+    header: options.Header = None,
     as_json: options.Json = False,
 ) -> None:
     """Embed a graph with a trained run: its own graph, or one it has not seen."""
@@ -67,10 +68,11 @@ def embed(
             source_column=source,
             target_column=target,
             weight_column=weight,
+            header=header,
         )
     target_file = out or run / "embedded.npz"
     check_format(target_file)
-    loaded = where.open()
+    loaded = where.open(saved_encoding(trained))
     tensors = Graph.from_data(loaded.data)
     wanted = tables["data"]["features"]
     if tensors.num_features != wanted:

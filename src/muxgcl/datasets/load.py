@@ -143,10 +143,10 @@ def _download_missing(dataset: Dataset, folder: Path) -> None:
 
 
 def _download(url: str, path: Path) -> None:
-    print(f"downloading {url}", file=sys.stderr)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with urlopen(url, timeout=PATIENCE) as answer:
+        print(f"downloading {url}", file=sys.stderr)
         content = answer.read()
+    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.write_bytes(content)

@@ -1,0 +1,343 @@
+"""The command line as a person uses it: what it prints, where, and how it ends."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from muxgcl.cli import app, commands  # noqa: F401  (declares the commands)
+from muxgcl.cli.app import run as command_line
+from muxgcl.datasets import planted
+from muxgcl.runs import Run
+
+TINY = [
+    "--preset",
+    "quick",
+    "--set",
+    "width=8",
+    "--set",
+    "projection=8",
+    "--set",
+    "projection_out=8",
+]
+FAST = [*TINY, "--epochs", "2", "--quiet", "--splits", "2", "--device", "cpu"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small graph as a person has it: edges and nodes as CSV, string ids."""
+    folder = tmp_path_factory.mktemp("files")
+    data = planted(nodes=60, seed=3)
+    with (folder / "edges.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["from", "to"])
+        writer.writerows([f"n{a}", f"n{b}"] for a, b in data.edge_index.T.tolist() if a < b)
+    with (folder / "nodes.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *(f"f{i}" for i in range(data.x.shape[1])), "topic"])
+        for i, row in enumerate(data.x.tolist()):
+            writer.writerow([f"n{i}", *row, f"class {int(data.y[i])}"])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def own(files: Path) -> list[str]:
+    features = str(files / "nodes.csv")
+    return [str(files / "edges.csv"), "--features", features, "--label-column", "topic"]
+
+
+@pytest.fixture(scope="module")
+def trained(own: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "run"
+    status = command_line(
+        ["run", *own, "--method", "grace", *FAST, "--out", str(out), "--controls", "--no-report"]
+    )
+    assert status == 0
+    return out
+
+
+def ask(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    status = command_line(list(words))
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_json_is_one_object_and_all_of_standard_output(
+    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "run")
+    status, text, _ = ask(
+        capsys, "run", *own, "--set", "affinity_epochs=1", *FAST, "--out", out, "--json"
+    )
+    assert status == 0
+    found = json.loads(text)
+    assert len(text.splitlines()) == 1
+    assert list(found) == [
+        "dataset", "method", "preset", "epochs", "seed", "device", "backend",
+        "loss", "epoch_ms", "peak_mib", "run", "scores",
+    ]  # fmt: skip
+    assert (found["dataset"], found["method"], found["epochs"]) == ("edges", "mux-gcl", 2)
+    assert set(found["scores"]["holdout"]["accuracy"]) == {"mean", "std", "n"}
+    assert found["scores"]["holdout"]["accuracy"]["n"] == 2
+    assert 0 <= found["scores"]["holdout"]["accuracy"]["mean"] <= 100
+    assert set(found["scores"]["clustering"]) == {"nmi", "ari"}
+    names = {p.name for p in Path(out).iterdir() if not p.name.startswith(".")}
+    assert names >= {
+        "config.toml", "metrics.jsonl", "checkpoint.safetensors", "embeddings.npz",
+        "scores.json", "report.html",
+    }  # fmt: skip
+
+
+def test_ids_come_back_as_they_were(trained: Path) -> None:
+    ids, table = Run(trained).embeddings()
+    assert ids.tolist() == [f"n{i}" for i in range(60)]
+    assert table.shape == (60, 8)
+
+
+def test_embedding_the_training_graph_gives_the_training_embeddings(
+    trained: Path, own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    want = Run(trained).embeddings()[1]
+    for words in ([], own):
+        file = str(tmp_path / "z.npz")
+        assert ask(capsys, "embed", str(trained), *words, "--out", file)[0] == 0
+        with np.load(file) as arrays:
+            assert np.array_equal(arrays["embedding"], want)
+
+
+@pytest.mark.parametrize("ending", ["npz", "npy", "csv", "parquet"])
+def test_embeddings_in_every_format(
+    trained: Path, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / f"z.{ending}"
+    assert ask(capsys, "embed", str(trained), "--out", str(file))[0] == 0
+    want = Run(trained).embeddings()[1]
+    if ending == "npy":
+        got = np.load(file)
+    elif ending == "npz":
+        with np.load(file) as arrays:
+            got = arrays["embedding"]
+    elif ending == "csv":
+        with file.open() as lines:
+            rows = list(csv.reader(lines))
+        assert rows[1][0] == "n0"
+        got = np.array([row[1:] for row in rows[1:]], dtype=np.float64).astype(np.float32)
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table = parquet.read_table(file)
+        assert table["id"].to_pylist()[:2] == ["n0", "n1"]
+        got = np.stack([table[name].to_numpy() for name in table.column_names[1:]], 1)
+    assert np.array_equal(got, want)
+
+
+def test_new_nodes_can_be_embedded_and_far_old_ones_keep_their_embedding(
+    trained: Path, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edges = (files / "edges.csv").read_text() + "n0,new\n"
+    nodes = (files / "nodes.csv").read_text().rstrip("\n").splitlines()
+    nodes.append(",".join(["new", *nodes[1].split(",")[1:-1], "class 0"]))
+    (tmp_path / "edges.csv").write_text(edges)
+    (tmp_path / "nodes.csv").write_text("\n".join(nodes) + "\n")
+    file = tmp_path / "z.npz"
+    grown = [str(tmp_path / "edges.csv"), "--features", str(tmp_path / "nodes.csv")]
+    status, _, err = ask(
+        capsys, "embed", str(trained), *grown, "--label-column", "topic", "--out", str(file)
+    )
+    assert status == 0, err
+    with np.load(file) as arrays:
+        ids, table = arrays["id"], arrays["embedding"]
+    before = Run(trained).embeddings()[1]
+    assert ids[-1] == "new"
+    data = planted(nodes=60, seed=3)
+    near, ends = {0}, data.edge_index.tolist()
+    for _ in range(3):  # two layers, and a degree that reaches one hop further
+        near |= {b for a, b in zip(*ends, strict=True) if a in near}
+    far = [i for i in range(60) if i not in near]
+    assert far
+    np.testing.assert_allclose(table[:60][far], before[far], atol=1e-6)
+    assert not np.allclose(table[0], before[0], atol=1e-6)
+
+
+def test_evaluate_and_cluster_add_their_scores(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, text, _ = ask(capsys, "evaluate", str(trained), "--splits", "3", "--json")
+    assert status == 0
+    assert json.loads(text)["scores"]["holdout"]["accuracy"]["n"] == 3
+    status, text, _ = ask(capsys, "cluster", str(trained), "--repeats", "2", "--json")
+    assert status == 0
+    assert json.loads(text)["scores"]["clustering"]["nmi"]["n"] == 2
+    scores = Run(trained).scores()
+    assert set(scores) == {"holdout", "clustering", "controls"}
+    assert set(scores["controls"]) == {"raw", "untrained", "propagation"}
+
+
+def test_several_seeds_make_several_runs(
+    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--seeds", "2", "--json"]
+    status, text, _ = ask(capsys, *words, "--out", str(tmp_path))
+    assert status == 0
+    runs = json.loads(text)["runs"]
+    assert [run["seed"] for run in runs] == [0, 1]
+    assert (tmp_path / "seed1" / "embeddings.npz").is_file()
+
+
+def test_a_finished_run_resumes_to_itself(
+    own: list[str], trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = Run(trained).embeddings()[1]
+    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--resume"]
+    assert ask(capsys, *words, "--out", str(trained))[0] == 0
+    assert np.array_equal(Run(trained).embeddings()[1], before)
+
+
+def test_lists_name_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    _, text, _ = ask(capsys, "methods", "--json")
+    assert {"mux-gcl", "grace"} <= {row["method"] for row in json.loads(text)["methods"]}
+    _, text, _ = ask(capsys, "datasets", "--json")
+    rows = {row["dataset"]: row for row in json.loads(text)["datasets"]}
+    assert rows["cora"] | {"title": ""} == {
+        "dataset": "cora", "nodes": 2708, "edges": 10556, "features": 1433, "classes": 7,
+        "at_hand": True, "packaged": True, "title": "",
+    }  # fmt: skip
+
+
+def test_bench_kernels_prints_its_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--nodes", "50", "--width", "8", "--rank", "4", "--device", "cpu", "--json"]
+    status, text, _ = ask(capsys, "bench", "kernels", *words)
+    assert status == 0
+    rows = json.loads(text)["rows"]
+    assert [row["backend"] for row in rows] == ["reference", "chunked"]
+    assert {"ms", "peak_mib", "tflops", "share_of_ceiling"} <= set(rows[0])
+
+
+MISTAKES = {
+    "unknown dataset": (["run", "corra"], "did you mean cora"),
+    "unknown method": (["run", "GRAPH", "--method", "gracee"], "did you mean grace"),
+    "unknown preset": (["run", "GRAPH", "--preset", "fast"], "no preset 'fast'"),
+    "unknown setting": (["run", "GRAPH", "--set", "widht=3"], "did you mean width"),
+    "no such path": (["run", "/no/such/edges.csv"], "no file or folder /no/such/edges.csv"),
+    "negative scale": (["run", "GRAPH", "--set", "scale_weights=-1,1,1"], "not be negative"),
+    "scales that do not sum to 1": (
+        ["run", "GRAPH", "--set", "scale_weights=.1,.1,.1"],
+        "sum to 1",
+    ),
+    "too few scales": (["run", "GRAPH", "--set", "scale_weights=.5,.5"], "3 scales"),
+    "temperature": (["run", "GRAPH", "--set", "temperature=0"], "temperature must be positive"),
+    "epochs": (["run", "GRAPH", "--epochs", "0"], "epochs must be at least 1, got 0"),
+    "unknown device": (["run", "GRAPH", "--device", "tpu"], "got 'tpu'"),
+    "absent device": (["run", "GRAPH", "--device", "cuda:7"], "no cuda:7"),
+    "unknown backend": (["run", "GRAPH", "--backend", "fast"], "got 'fast'"),
+    "unknown option": (["run", "GRAPH", "--nope"], "--nope"),
+    "no graph": (["run"], "GRAPH"),
+    "unwritable folder": (["run", "GRAPH", "--out", "/proc/run"], "cannot write"),
+    "not a run": (["embed", "/tmp"], "not a run folder"),
+    "absent dataset": (["run", "photo", "--data-root", "EMPTY"], "photo"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_line_and_status_2(
+    name: str, own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("muxgcl.datasets.load.urlopen", _no_network)
+    words, message = MISTAKES[name]
+    words = [w for word in words for w in (own if word == "GRAPH" else [word])]
+    words = [str(tmp_path) if word == "EMPTY" else word for word in words]
+    status, out, err = ask(capsys, *words)
+    assert status == 2
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert err.startswith("muxgcl: ")
+    assert message in err
+    assert not (tmp_path / "runs").exists()  # nothing was begun
+
+
+def _no_network(*_: object, **__: object) -> None:
+    raise OSError("no network in tests")
+
+
+def test_features_that_are_no_numbers_are_refused(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = np.ones((60, 3))
+    table[7, 1] = np.nan
+    np.savez(tmp_path / "x.npz", id=np.array([f"n{i}" for i in range(60)]), x=table)
+    words = ["run", str(files / "edges.csv"), "--features", str(tmp_path / "x.npz"), *FAST]
+    status, _, err = ask(capsys, *words, "--out", str(tmp_path / "run"))
+    assert status == 2
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--method", "mux-gcl"], "begun with another method"),
+        (["--method", "grace", "--seed", "5"], "begun with another seed"),
+        (["--method", "grace", "--set", "temperature=0.9"], "another temperature"),
+    ],
+)
+def test_a_folder_of_another_run_is_not_resumed(
+    own: list[str], trained: Path, change: list[str], message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    words = ["run", *own, *FAST, *change, "--resume", "--out", str(trained)]
+    status, _, err = ask(capsys, *words)
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert message in err
+
+
+def test_a_run_is_not_overwritten_unasked(
+    own: list[str], trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, err = ask(capsys, "run", *own, "--method", "grace", *FAST, "--out", str(trained))
+    assert status == 2
+    assert "--resume" in err
+
+
+def test_a_corrupted_checkpoint_is_one_line(
+    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--out", str(out)]
+    assert ask(capsys, *words)[0] == 0
+    file = out / "checkpoint.safetensors"
+    file.write_bytes(file.read_bytes()[:100])
+    for again in ([*words, "--resume"], ["embed", str(out)]):
+        status, _, err = ask(capsys, *again)
+        assert (status, len(err.splitlines())) == (2, 1)
+        assert "damaged" in err
+
+
+def test_test_labels_change_the_test_score_alone(tmp_path: Path) -> None:
+    """Training sees no labels at all: other labels, the same embeddings."""
+    from muxgcl.experiment import Plan, fit
+    from muxgcl.graph import Graph
+
+    data = planted(nodes=60, seed=3)
+    other = data.clone()
+    other.y = other.y[torch.randperm(60)]
+    plan = Plan.make("grace", "quick", overrides={"width": 8, "projection": 8, "epochs": 2})
+    one, two = (fit(plan, Graph.from_data(d)).embed() for d in (data, other))
+    assert torch.equal(one, two)
+
+
+def test_the_program_starts_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "muxgcl", "run", "corra"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("muxgcl: unknown dataset")
