@@ -117,6 +117,8 @@ def _open_folder(
             for key, value in asked[table].items():
                 wanted = list(value) if isinstance(value, tuple) else value
                 _same(run, key, before[table].get(key), wanted)
+        if run.checkpoint_file.is_file():
+            run.checkpoint()  # a damaged one is named before any work
         return
     if run.exists and not overwrite:
         raise UserError(
