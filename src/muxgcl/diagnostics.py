@@ -30,10 +30,10 @@ def diagnose(fitted: Fitted, seed: int = 0) -> dict[str, Any]:
     with seeded(seed), torch.no_grad():
         one, two = (method.encoder(view(fitted.graph)) for view in method.views)
         found: dict[str, Any] = {"similarities": similarities(one, two)}
-        patches = method.patches if isinstance(method, MuxGcl) else None
-        if patches is not None:
-            likelihood = method.cfg.likelihood
-            found["affinity_weights"] = affinity_weights(patches, *WEIGHTS[likelihood])
+        if isinstance(method, MuxGcl) and method.patches is not None:
+            found["affinity_weights"] = affinity_weights(
+                method.patches, *WEIGHTS[method.cfg.likelihood]
+            )
     return found
 
 

@@ -14,7 +14,7 @@ from muxgcl.graph import Graph
 Array = np.ndarray[Any, Any]
 
 
-class NodeEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class NodeEmbedder(TransformerMixin, BaseEstimator):
     """Any method of the registry as an estimator.
 
     Args:

@@ -184,4 +184,4 @@ def features_of(x: Tensor) -> Features:
             return x.float()
         entries = x.to_sparse_coo().coalesce()
     row, col = entries.indices()
-    return SparseMatrix.from_entries(row, col, entries.values().float(), tuple(x.shape))
+    return SparseMatrix.from_entries(row, col, entries.values().float(), (x.shape[0], x.shape[1]))

@@ -12,7 +12,11 @@ from muxgcl.experiment import Stopped
 INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
 ORDER = ("run", "train", "embed", "evaluate", "cluster", "report", "tune", "reproduce", "bench")
 # a usage error of the parser under Typer, which has moved between versions
-UsageError = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+UsageError: type[Exception] = next(
+    kind
+    for kind in typer.BadParameter.__mro__
+    if kind.__name__ == "ClickException" and issubclass(kind, Exception)
+)
 
 
 class Ordered(TyperGroup):

@@ -157,12 +157,13 @@ def _judge(
     run: Run,
     fitted: Fitted,
 ) -> dict[str, Any]:
-    data, scores, confusion = loaded.data, {}, None
-    how = {"splits": judging.splits, "split_seed": judging.split_seed}
+    data, splits, seed = loaded.data, judging.splits, judging.split_seed
+    scores: dict[str, Any] = {}
+    confusion = None
     if labels_of(data) is not None:
-        scores, confusion = score(z, data, judging.protocols, **how)
+        scores, confusion = score(z, data, judging.protocols, splits=splits, split_seed=seed)
         if judging.controls:
-            scores["controls"] = controls(plan, graph, data, **how)
+            scores["controls"] = controls(plan, graph, data, splits=splits, split_seed=seed)
     found = diagnose(fitted, plan.seed)
     if confusion is not None:
         found["confusion"] = confusion.tolist()
@@ -187,7 +188,7 @@ def _save_nodes(run: Run, loaded: Loaded) -> None:
         arrays["label"] = y
         if loaded.label_names is not None:
             arrays["label_names"] = np.asarray(loaded.label_names)
-    write_atomically(run.path / "nodes.npz", lambda file: np.savez_compressed(file, **arrays))
+    write_atomically(run.path / "nodes.npz", lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
 
 
 def _summary(plan: Plan, fitted: Fitted, run: Run, scores: dict[str, Any]) -> dict[str, Any]:

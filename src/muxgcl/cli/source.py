@@ -74,8 +74,10 @@ class Source:
     def from_table(cls, table: dict[str, Any], data_root: Path | None = None) -> "Source":
         """What `table` wrote."""
         paths = ("data_root", "features", "labels")
-        values = {k: Path(v) if k in paths else v for k, v in table.items()}
-        return cls(**{**values, **({"data_root": data_root} if data_root else {})})
+        values: dict[str, Any] = {k: Path(v) if k in paths else v for k, v in table.items()}
+        if data_root is not None:
+            values["data_root"] = data_root
+        return cls(**values)
 
 
 def known(data: Data) -> Loaded:

@@ -144,13 +144,15 @@ def cluster(
     trained = Run(run)
     loaded, z = _embeddings(trained, data_root)
     y = labels_of(loaded.data)
-    if y is None and clusters is None:
-        raise UserError("this graph has no labels: say how many clusters with --clusters")
+    if clusters is None:
+        if y is None:
+            raise UserError("this graph has no labels: say how many clusters with --clusters")
+        clusters = len(np.unique(y[y >= 0]))
     scores: dict[str, Any] = {}
     if y is not None:
         scores["clustering"] = cluster_scores(z, y, repeats=repeats, seed=seed).to_dict()
         trained.save_scores(scores)
-    groups = assign(z, clusters or len(np.unique(y[y >= 0])), seed=seed)  # type: ignore[index]
+    groups = assign(z, clusters, seed=seed)
     target_file = out or run / "clusters.csv"
     save_table(target_file, loaded.ids, groups[:, None], names=["cluster"])
     _show(run, scores, as_json, clusters=str(target_file))
