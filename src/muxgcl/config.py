@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from importlib.resources import files
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -34,12 +35,29 @@ class TrainConfig:
 
 
 def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
-    """A method's settings for a dataset: the preset's own table, or its `default`."""
+    """A method's settings for a dataset: the preset's own table, or its `default`.
+
+    A name that ends in `.toml` is a user's file: one flat table of settings.
+    """
+    if name.endswith(".toml"):
+        return _settings_file(Path(name))
     text = files("muxgcl.presets").joinpath(f"{method}.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(text)
     if name not in tables:
         raise UserError(f"{method} has no preset {name!r}; it has {', '.join(tables)}")
     return dict(tables[name].get(dataset) or tables[name].get("default") or {})
+
+
+def _settings_file(path: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:  # neither TOML nor text
+        raise UserError(f"{path} is not a table of settings: {error}") from None
+    if nested := [key for key, value in table.items() if isinstance(value, dict)]:
+        raise UserError(f"{path} must be one flat table of settings, but has [{nested[0]}]")
+    return table
 
 
 def split_settings(values: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
@@ -123,9 +141,13 @@ def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
     """Tables of plain values as TOML text; what is None is left out."""
     blocks = []
     for title, table in tables.items():
-        rows = [f"{key} = {_toml(value)}" for key, value in table.items() if value is not None]
-        blocks.append("\n".join([f"[{title}]", *rows]))
-    return "\n\n".join(blocks) + "\n"
+        blocks.append(f"[{title}]\n{settings_toml(table)}")
+    return "\n".join(blocks)
+
+
+def settings_toml(table: Mapping[str, Any]) -> str:
+    """One flat table as TOML text; what is None is left out."""
+    return "".join(f"{key} = {_toml(v)}\n" for key, v in table.items() if v is not None)
 
 
 def _toml(value: Any) -> str:

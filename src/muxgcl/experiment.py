@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Self, get_origin
 
 import torch
 from torch import Tensor
@@ -61,8 +61,14 @@ class Plan:
         """A preset's settings with some overridden; preset `auto` looks at the graph."""
         kind = find_method(method)
         if preset_name == "auto" and graph is not None:
-            known = {*hints(TrainConfig), *hints(kind.Config)}
-            start = {c.key: c.value for c in choose(graph) if c.key in known}
+            known = {**hints(TrainConfig), **hints(kind.Config)}
+            # some methods have one rate for both views: theirs stays as their paper has it
+            start = {
+                c.key: c.value
+                for c in choose(graph)
+                if c.key in known
+                and isinstance(c.value, tuple) == (get_origin(known[c.key]) is tuple)
+            }
         else:
             start = preset(method, preset_name, dataset)
         values = {**start, **(overrides or {})}
