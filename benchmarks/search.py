@@ -26,7 +26,7 @@ FIRST_SEED = 100  # and other training seeds
 SPACE: dict[str, list[Any]] = {
     "width": [256, 512],
     "temperature": [0.3, 0.4, 0.5, 0.7, 1.0],
-    "scale_weights": [(0.2, 0.2, 0.6), (0.2, 0.6, 0.2), (0.8, 0.1, 0.1), (0.4, 0.2, 0.4), (0, 0, 1)],
+    "scale_weights": [(0.2, 0.2, 0.6), (0.2, 0.6, 0.2), (0.8, 0.1, 0.1), (0, 0, 1)],
     "epochs": [150, 250, 400, 700],
     "lr": [5e-4, 1e-3],
     "activation": ["relu", "prelu", "rrelu"],

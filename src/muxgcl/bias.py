@@ -10,7 +10,7 @@ from muxgcl.shapes import Scale
 
 
 class _AddBias(torch.autograd.Function):
-    """`table + bias` in place; the bias's gradient by a product, which adds up faster than a sum."""
+    """`table + bias` in place; the bias's gradient by a product, which is faster than a sum."""
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, bias: Tensor) -> Tensor:

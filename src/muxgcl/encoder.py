@@ -1,7 +1,7 @@
 r"""A graph convolutional network that hands back every scale.
 
-Layer k of the network, $U^{(k)} = \sigma(\hat A U^{(k-1)} W_k + b_k)$ with $U^{(0)} = X$, stands for
-each node's k-hop patch. To compare layers they must have one width: what layer k gave is carried
+Layer k of the network, $U^{(k)} = \sigma(\hat A U^{(k-1)} W_k + b_k)$ with $U^{(0)} = X$, stands
+for each node's k-hop patch. To compare layers they must have one width: what layer k gave is carried
 through the remaining weights *without* propagation,
 
 $$\text{scale } k = \sigma\big(U^{(k)} W_{k+1} \cdots W_L\big), \qquad
@@ -11,6 +11,7 @@ Scale 0 stays linear and no carried scale has a bias, as in the authors' code (w
 """
 
 from collections.abc import Collection
+from itertools import pairwise
 from typing import Literal, get_args
 
 import torch
@@ -43,12 +44,12 @@ def activation(name: Activation) -> nn.Module:
 
 
 class GCN(nn.Module):
-    """Graph convolutions; entry k of the output has seen k hops, the last one is the embedding.
+    r"""Graph convolutions; entry k of the output has seen k hops, the last one is the embedding.
 
     Args:
         in_features: how many features a node has.
         width: of the embedding, and so of every scale.
-        layers: $L \\ge 1$.
+        layers: $L \ge 1$.
         hidden: width between the layers; twice `width` by default.
         act: activation after every layer; one module serves all layers.
         final_activation: whether the last layer has one too.
@@ -69,8 +70,7 @@ class GCN(nn.Module):
             raise UserError(f"layers and width must be at least 1, got {layers} and {width}")
         widths = [in_features, *[hidden or 2 * width] * (layers - 1), width]
         self.weights = nn.ParameterList(
-            nn.init.xavier_uniform_(torch.empty(a, b))
-            for a, b in zip(widths, widths[1:], strict=False)
+            nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths)
         )
         self.biases = nn.ParameterList(torch.zeros(b) for b in widths[1:])
         self.act = activation(act)

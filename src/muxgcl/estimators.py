@@ -1,4 +1,4 @@
-"""Embedders with scikit-learn's manners: parameters are stored, `fit` learns, `transform` embeds."""
+"""Embedders with scikit-learn's manners: `__init__` stores, `fit` learns, `transform` embeds."""
 
 from typing import Any, Self
 

@@ -4,7 +4,7 @@ import platform
 import resource
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -102,10 +102,8 @@ def peak_memory(device: torch.device) -> Iterator[PeakMemory]:
 
 def _reset_resident_peak() -> int:
     """Linux forgets a process's peak on request; elsewhere the peak is the whole process's."""
-    try:
+    with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        pass
     return _resident("VmRSS")
 
 

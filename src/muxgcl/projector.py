@@ -24,7 +24,7 @@ class Projector(nn.Module):
 
 
 def unit_rows(nodes: Nodes) -> Nodes:
-    """Rows scaled to length 1. A zero row stays zero, and gets no gradient rather than a huge one."""
+    """Rows scaled to length 1; a zero row stays zero and gets no gradient, not a huge one."""
     if nodes.is_cuda:
         from muxgcl.kernels.unit import unit_rows as fused  # Triton loads only where it runs
 

@@ -1,4 +1,4 @@
-"""A run on disk: what was asked, what happened, what came out. Every file appears whole or not at all."""
+"""A run on disk: what was asked, what happened, what came out. Files are whole or absent."""
 
 import fcntl
 import json

@@ -168,7 +168,7 @@ class Trainer:
         ]
 
     def _make_slots(self) -> None:
-        """One step with zero gradients, undone by the caller: the optimizer's tensors then exist."""
+        """One step with zero gradients, undone at once: the optimizer's tensors then exist."""
         kept = [p.detach().clone() for p in self.method.parameters()]
         for parameter in self.method.parameters():
             parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None

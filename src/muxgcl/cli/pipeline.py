@@ -188,7 +188,10 @@ def _save_nodes(run: Run, loaded: Loaded) -> None:
         arrays["label"] = y
         if loaded.label_names is not None:
             arrays["label_names"] = np.asarray(loaded.label_names)
-    write_atomically(run.path / "nodes.npz", lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
+    write_atomically(
+        run.path / "nodes.npz",
+        lambda file: np.savez_compressed(file, allow_pickle=False, **arrays),
+    )
 
 
 def _summary(plan: Plan, fitted: Fitted, run: Run, scores: dict[str, Any]) -> dict[str, Any]:

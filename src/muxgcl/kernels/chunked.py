@@ -25,7 +25,7 @@ Block = tuple[Tensor, Tensor]
 
 
 class _Tiles:
-    """All tiles of one contrast; `for rows, push in tiles` yields [views * b] rows and [., m] push."""
+    """All tiles of one contrast: `for rows, push in tiles` gives [views * b] and [., m]."""
 
     def __init__(
         self, anchor: Tensor, keys: Tensor, weight: PairWeight | None, temperature: float, ids: Ids

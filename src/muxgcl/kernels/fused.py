@@ -7,8 +7,8 @@ further cost. The gradient of key j, $\sum_i (g_i/\tau)\, e_{ij} a_i$, is one mo
 roles swapped.
 
 `contrast` knows more: the positive $p_i$ of anchor i is a key, and its gradients are those of one
-number, so all that a row needs follows from its own sums and pulls. With $x_i = e^{(\langle a_i, p_i\rangle - 1)/\tau}$ for the positive and
-$W_i = x_i + S_i$,
+number, so all that a row needs follows from its own sums and pulls. With
+$x_i = e^{(\langle a_i, p_i\rangle - 1)/\tau}$ for the positive and $W_i = x_i + S_i$,
 
 $$\ell_i = \log W_i/x_i, \qquad
 n\tau\,\partial_{a_i} = (V_i - S_i p_i)/W_i, \quad

@@ -15,8 +15,8 @@ class PairWeight:
     r"""$w_{ij} = \text{offset} + \text{slope}\,\langle p_i, q_j\rangle$, cut to [0, 1].
 
     The rows of both tables are unit vectors, one per node; a stacked table of anchors or keys reads
-    row `i % len(rows)`. With a `curve` the weight is that function of the cosine instead: its values
-    at equally spaced cosines from -1 to 1, joined by straight lines.
+    row `i % len(rows)`. With a `curve` the weight is that function of the cosine instead: its
+    values at equally spaced cosines from -1 to 1, joined by straight lines.
     """
 
     rows: Float[Tensor, "n r"]

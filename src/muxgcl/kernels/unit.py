@@ -1,6 +1,7 @@
 r"""Rows scaled to length 1, in Triton: one small kernel each way instead of a dozen.
 
-$y = x / |x|$, and its gradient is what is left of the upstream one across y, $(g - \langle g, y\rangle y) / |x|$.
+$y = x / |x|$, and its gradient is what is left of the upstream one across y,
+$(g - \langle g, y\rangle y) / |x|$.
 """
 
 from typing import Any

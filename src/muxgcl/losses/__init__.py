@@ -1,0 +1,1 @@
+"""Objectives, each a module with its formula and paper."""
