@@ -188,3 +188,5 @@ def test_an_unknown_backend_is_named() -> None:
         resolve("fast", cuda=False)
     with pytest.raises(UserError, match="got 'chunked/fp16'"):
         resolve("chunked/fp16", cuda=False)
+    with pytest.raises(UserError, match="got 'reference/fp16'"):
+        resolve("reference/fp16", cuda=False)

@@ -213,7 +213,8 @@ def fit(
         trained = Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), backend)
         if not method.trainable:
             return trained
-        trainer = Trainer(method, graph, plan.train, capture=plan.capture)
+        tf32 = not plan.backend.endswith("/fp32")
+        trainer = Trainer(method, graph, plan.train, capture=plan.capture, tf32=tf32)
         if run is not None and resume and run.checkpoint_file.is_file():
             tensors, facts = run.checkpoint()
             trainer.load(tensors, facts["epoch"])

@@ -1,5 +1,6 @@
 """What a figure needs beside it: device, versions, commit, time and peak memory."""
 
+import os
 import platform
 import resource
 import subprocess
@@ -56,7 +57,9 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit that this source tree is at, or "unknown" outside of a checkout."""
+    """The commit of this source tree: what $MUXGCL_COMMIT says, else git; "unknown" without both."""
+    if given := os.environ.get("MUXGCL_COMMIT"):
+        return given
     here = Path(__file__).resolve().parent
     try:
         found = subprocess.run(

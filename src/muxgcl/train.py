@@ -45,10 +45,10 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def fast_products() -> Iterator[None]:
+def fast_products(tf32: bool = True) -> Iterator[None]:
     """Let a GPU's tensor cores multiply 32-bit tables, rounded to TF32; sums stay in 32 bits."""
     before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cuda.matmul.allow_tf32 = tf32
     try:
         yield
     finally:
@@ -59,9 +59,15 @@ class Trainer:
     """A method, its optimizer and how far they are."""
 
     def __init__(
-        self, method: Method, graph: Graph, cfg: TrainConfig, *, capture: Capture = "auto"
+        self,
+        method: Method,
+        graph: Graph,
+        cfg: TrainConfig,
+        *,
+        capture: Capture = "auto",
+        tf32: bool = True,
     ) -> None:
-        self.method, self.graph, self.cfg = method, graph, cfg
+        self.method, self.graph, self.cfg, self.tf32 = method, graph, cfg, tf32
         self.epoch = 0
         self.optimizer = method.optimizer(cfg.lr, cfg.weight_decay)
         on_gpu = graph.device.type == "cuda"
@@ -79,7 +85,7 @@ class Trainer:
         Past epoch `singly_from` every epoch is a block: someone wants to look at each.
         """
         size = GPU_BLOCK if self.graph.device.type == "cuda" else 1
-        with fast_products():
+        with fast_products(self.tf32):
             yield from self._blocks(size, singly_from)
 
     def _blocks(self, size: int, singly_from: int | None) -> Iterator[list[Epoch]]:

@@ -82,7 +82,8 @@ def _measure(
         with peak_memory(place) as peak:
             times = [epoch.seconds for block in trainer.blocks() for epoch in block]
     name_of_backend, _, precision = resolve(backend, cuda=place.type == "cuda").partition("/")
-    default_precision = "fp16" if name_of_backend == "fused" else "fp32"
+    on_gpu = place.type == "cuda"
+    default_precision = "fp16" if name_of_backend == "fused" else "tf32" if on_gpu else "fp32"
     return {
         "kind": "epoch",
         "dataset": name,

@@ -14,7 +14,8 @@ from muxgcl.errors import UserError
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
-# a backend's name, or "fused/tf32": with the precision of its products
+# a backend's name, or "fused/tf32": with the precision of its products; "/fp32" keeps all products
+# of a training step in full precision, those outside the contrast too
 Backend = str
 BACKENDS = ("auto", "reference", "chunked", "fused")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
@@ -23,7 +24,8 @@ PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 def resolve(backend: Backend, *, cuda: bool, weight: PairWeight | None = None) -> Backend:
     """The backend that `auto` stands for: the fused kernel where it runs."""
     name, _, precision = backend.partition("/")
-    if name not in BACKENDS or (precision and (name != "fused" or precision not in PRECISIONS)):
+    allowed = {"fused": PRECISIONS, "reference": ("fp32", "tf32")}.get(name, ())
+    if name not in BACKENDS or (precision and precision not in allowed):
         raise UserError(
             f"backend must be one of {', '.join(BACKENDS)}, or fused/ and one of "
             f"{', '.join(PRECISIONS)}, got {backend!r}"
@@ -67,7 +69,7 @@ def contrast(
 def _function(name: str, backend: Backend) -> Callable[..., Tensor]:
     module, _, precision = backend.partition("/")
     function = getattr(import_module(f"muxgcl.kernels.{module}"), name)  # Triton only when asked
-    return partial(function, precision=precision) if precision else function
+    return partial(function, precision=precision) if module == "fused" and precision else function
 
 
 __all__ = [
