@@ -23,7 +23,8 @@ PresetName = Annotated[
     typer.Option(
         "--preset",
         help="Where settings start: best, paper (as published), quick (a CPU in a coffee break), "
-        "or auto (picked from the graph's size, density and features).",
+        "auto (picked from the graph's size, density and features), or a .toml file of settings "
+        "such as `muxgcl tune` writes.",
     ),
 ]
 Settings = Annotated[

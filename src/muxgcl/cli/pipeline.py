@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from muxgcl.cli.log import Log, logged
 from muxgcl.cli.progress import console, training_bar
 from muxgcl.cli.show import show_scores
 from muxgcl.cli.source import Source, save_encoding
@@ -38,7 +39,8 @@ class Judging:
 
 def default_folder(plan: Plan) -> Path:
     """A name that says what the run is."""
-    return Path("runs") / f"{plan.dataset}-{plan.method}-{plan.preset}-seed{plan.seed}"
+    preset = Path(plan.preset).stem  # it may be a file
+    return Path("runs") / f"{plan.dataset}-{plan.method}-{preset}-seed{plan.seed}"
 
 
 def run_one(
@@ -52,6 +54,7 @@ def run_one(
     resume: bool = False,
     overwrite: bool = False,
     quiet: bool = False,
+    log: Log | None = None,
 ) -> dict[str, Any]:
     """Do what is not done yet; the summary is what `--json` prints."""
     with run.locked():
@@ -63,14 +66,17 @@ def run_one(
         if judging and "paper" in judging.protocols and y is not None:
             paper = PaperProtocol(y, seed=judging.split_seed)
         try:
-            with training_bar(plan.train.epochs, quiet=quiet) as bar:
+            with (
+                training_bar(plan.train.epochs, quiet=quiet) as bar,
+                logged(run, log, bar) as on_block,
+            ):
                 fitted = fit(
                     plan,
                     graph,
                     run=run,
                     resume=resume,
                     cache=run.path.parent / ".affinity",
-                    on_block=bar,
+                    on_block=on_block,
                     on_prepare=bar.prepare,
                     observe=None
                     if paper is None

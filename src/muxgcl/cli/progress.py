@@ -60,3 +60,36 @@ def training_bar(epochs: int, *, quiet: bool = False) -> Iterator[TrainingBar]:
     )
     with Progress(*columns, console=console, disable=quiet) as bar:
         yield TrainingBar(bar, epochs)
+
+
+class SearchBar:
+    """Told of each trial of a search and of each block of epochs; shows the best so far."""
+
+    def __init__(self, bar: Progress, trials: int) -> None:
+        self.bar, self.done = bar, 0
+        self.task = bar.add_task("tuning", total=trials, best="", now="")
+
+    def trial(self, done: int, best: str) -> None:
+        """So many trials are done."""
+        self.done = done
+        self.bar.update(self.task, completed=done, best=best, now="")
+
+    def block(self, block: list[Epoch]) -> None:
+        """How far the trial in hand is."""
+        now = f"trial {self.done + 1}: epoch {block[-1].number}, loss {block[-1].loss:.3f}"
+        self.bar.update(self.task, now=now)
+
+
+@contextmanager
+def search_bar(trials: int, *, quiet: bool = False) -> Iterator[SearchBar]:
+    """A bar of trials; nothing where standard error is no terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[best]}"),
+        TextColumn("{task.fields[now]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, disable=quiet) as bar:
+        yield SearchBar(bar, trials)

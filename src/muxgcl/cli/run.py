@@ -11,6 +11,7 @@ import typer
 from muxgcl.auto import choose
 from muxgcl.cli import options
 from muxgcl.cli.app import app
+from muxgcl.cli.log import Log, LogOption, writer
 from muxgcl.cli.options import CaptureMode, Protocol
 from muxgcl.cli.pipeline import Judging, default_folder, run_one
 from muxgcl.cli.progress import console
@@ -68,6 +69,7 @@ def run(
     target: options.TargetColumn = None,
     weight: options.WeightColumn = None,
     header: options.Header = None,
+    log: LogOption = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -115,6 +117,7 @@ def _run(
     out: Path | None,
     resume: bool,
     overwrite: bool,
+    log: Log | None,
     quiet: bool,
     as_json: bool,
     source: str | None,
@@ -124,6 +127,8 @@ def _run(
 ) -> None:
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
+    if log is not None:
+        writer()  # whether it is installed, before any work
     where = Source(
         graph=graph, source_column=source, target_column=target, weight_column=weight, **files
     )
@@ -164,6 +169,7 @@ def _run(
                 resume=resume,
                 overwrite=overwrite,
                 quiet=quiet,
+                log=log,
             )
         )
     if as_json:

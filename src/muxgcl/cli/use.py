@@ -1,6 +1,7 @@
 """`muxgcl embed`, `evaluate`, `cluster`: what a trained run is good for."""
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.options import Protocol
-from muxgcl.cli.progress import console
+from muxgcl.cli.progress import console, training_bar
 from muxgcl.cli.show import show_scores
 from muxgcl.cli.source import Source, saved_encoding
 from muxgcl.errors import UserError
@@ -19,6 +20,7 @@ from muxgcl.evaluate import cluster as cluster_scores
 from muxgcl.experiment import Plan, restore
 from muxgcl.experiment import embed as embed_graph
 from muxgcl.graph import Graph
+from muxgcl.links import held_out_links
 from muxgcl.load import Loaded
 from muxgcl.measure import pick_device
 from muxgcl.runs import Run
@@ -99,20 +101,44 @@ def embed(
         console.print(f"{len(table):,} embeddings of width {table.shape[1]}: {target_file}")
 
 
+class Task(StrEnum):
+    """What embeddings are used for."""
+
+    node = "node"
+    link = "link"
+
+
 @app.command()
 def evaluate(
     run: options.RunFolder,
+    task: Annotated[
+        Task,
+        typer.Option(
+            help="node: classify nodes from the run's embeddings. link: hide a tenth of the edges, "
+            "train the run's settings anew on the rest, and rank hidden edges above non-edges."
+        ),
+    ] = Task.node,
     protocol: Annotated[list[Protocol] | None, typer.Option(help="May be repeated.")] = None,
     splits: options.Splits = 20,
     split_seed: options.SplitSeed = 0,
     controls: Annotated[
         bool, typer.Option("--controls", help="Also score what needs no training.")
     ] = False,
+    repeats: Annotated[
+        int, typer.Option(help="How often task link hides other edges and trains again.")
+    ] = 3,
     data_root: options.DataRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Classify nodes from a run's embeddings with a linear probe."""
+    """Score a run: classify its nodes with a linear probe, or predict links."""
     trained = Run(run)
+    if task is Task.link:
+        if protocol or controls:
+            raise UserError("--protocol and --controls are of task node, not of task link")
+        scores = {"link": _links(trained, data_root, repeats, split_seed)}
+        trained.save_scores(scores)
+        _show(run, scores, as_json)
+        return
     loaded, z = _embeddings(trained, data_root)
     names = [p.value for p in protocol or [Protocol.holdout]]
     if "paper" in names:
@@ -156,6 +182,18 @@ def cluster(
     target_file = out or run / "clusters.csv"
     save_table(target_file, loaded.ids, groups[:, None], names=["cluster"])
     _show(run, scores, as_json, clusters=str(target_file))
+
+
+def _links(run: Run, data_root: Path | None, repeats: int, seed: int) -> dict[str, Any]:
+    tables = run.config()
+    plan = Plan.from_tables(tables)
+    loaded = Source.from_table(tables["source"], data_root).open()
+    console.print(
+        f"[dim]the run's embeddings have seen every edge: {plan.method} is trained anew, "
+        f"{repeats} times, each time without a tenth of them[/dim]"
+    )
+    with training_bar(plan.train.epochs) as bar:
+        return held_out_links(plan, loaded, repeats=repeats, seed=seed, on_block=bar)
 
 
 def _embeddings(run: Run, data_root: Path | None) -> tuple[Loaded, np.ndarray[Any, Any]]:

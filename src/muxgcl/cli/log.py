@@ -1,0 +1,77 @@
+"""`--log tensorboard`: the losses of a run as TensorBoard reads them, beside metrics.jsonl."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from muxgcl.errors import UserError
+from muxgcl.runs import Run
+from muxgcl.train import Epoch
+
+
+class Log(StrEnum):
+    """Where a run is logged besides its own metrics.jsonl."""
+
+    tensorboard = "tensorboard"
+
+
+LogOption = Annotated[
+    Log | None,
+    typer.Option("--log", help="Also write the losses for TensorBoard, into the run folder."),
+]
+
+
+def writer() -> Any:
+    """TensorBoard's writer; one line where it is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise UserError("--log tensorboard needs TensorBoard: pip install 'muxgcl[log]'") from None
+    return SummaryWriter
+
+
+@contextmanager
+def logged(
+    run: Run, log: Log | None, on_block: Callable[[list[Epoch]], None]
+) -> Iterator[Callable[[list[Epoch]], None]]:
+    """Tell `on_block` of each block of epochs, and the log that was asked for as well."""
+    if log is None:
+        yield on_block
+        return
+    board = TensorBoard(run)
+
+    def both(block: list[Epoch]) -> None:
+        on_block(block)
+        board(block)
+
+    try:
+        yield both
+    finally:
+        board.close()
+
+
+class TensorBoard:
+    """Loss, its terms and the time of every epoch, in the run's folder `tensorboard`."""
+
+    def __init__(self, run: Run) -> None:
+        self.folder = run.path / "tensorboard"
+        self.file: Any = None
+
+    def __call__(self, block: list[Epoch]) -> None:
+        """Write one block of epochs."""
+        if self.file is None:
+            # a resumed run begins at its checkpoint: what was logged past that is hidden
+            self.file = writer()(str(self.folder), purge_step=block[0].number)
+        for epoch in block:
+            self.file.add_scalar("loss", epoch.loss, epoch.number)
+            self.file.add_scalar("ms per epoch", 1000 * epoch.seconds, epoch.number)
+            for name, value in epoch.terms.items():
+                self.file.add_scalar(f"terms/{name}", value, epoch.number)
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self.file is not None:
+            self.file.close()

@@ -1,0 +1,173 @@
+"""`muxgcl tune`: choose settings by validation labels or, without labels, by hidden links."""
+
+import json
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from muxgcl.cli import options
+from muxgcl.cli.app import app
+from muxgcl.cli.progress import console, search_bar
+from muxgcl.cli.source import Source
+from muxgcl.config import parse_pairs, settings_toml
+from muxgcl.errors import UserError
+from muxgcl.experiment import Stopped
+from muxgcl.graph import Graph
+from muxgcl.runs import write_text
+
+if TYPE_CHECKING:  # Optuna is an extra: its absence is told when `tune` is asked for
+    from muxgcl.tune import Outcome, Tried
+
+
+class By(StrEnum):
+    """What settings are chosen by."""
+
+    labels = "labels"
+    links = "links"
+
+
+@app.command()
+def tune(
+    graph: options.GraphName,
+    method: options.MethodName = "mux-gcl",
+    trials: Annotated[
+        int, typer.Option(help="How many trials the study has in the end; those done count.")
+    ] = 30,
+    study: Annotated[
+        Path | None,
+        typer.Option(help="The file of trials, continued if it is there; under runs/ by default."),
+    ] = None,
+    by: Annotated[
+        By | None,
+        typer.Option(
+            help="labels: accuracy on validation nodes. links: hidden edges, no labels needed. "
+            "By default labels where the graph has any."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Trainings a trial, each with another seed.")] = 1,
+    splits: Annotated[
+        int, typer.Option(help="How often train and validation nodes are divided anew.")
+    ] = 20,
+    split_seed: options.SplitSeed = 0,
+    epochs: Annotated[int | None, typer.Option(help="Fix the epochs of every trial.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Fix one setting; may be repeated."),
+    ] = None,
+    device: options.Device = "auto",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Where the best settings go: a .toml file for --preset."),
+    ] = None,
+    data_root: options.DataRoot = None,
+    features: options.FeaturesFile = None,
+    labels: options.LabelsFile = None,
+    label_column: options.LabelColumn = None,
+    id_column: options.IdColumn = None,
+    source: options.SourceColumn = None,
+    target: options.TargetColumn = None,
+    weight: options.WeightColumn = None,
+    header: options.Header = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Search good settings for GRAPH; test labels are never looked at.
+
+    The first trial is what `--preset auto` picks. A study can be stopped and continued.
+    """
+    from muxgcl import tune as tuning
+
+    where = Source(
+        graph=graph,
+        data_root=data_root,
+        features=features,
+        labels=labels,
+        label_column=label_column,
+        id_column=id_column,
+        source_column=source,
+        target_column=target,
+        weight_column=weight,
+        header=header,
+    )
+    loaded = where.open()
+    for note in loaded.notes:
+        console.print(f"[dim]{note}[/dim]")
+    tensors = Graph.from_data(loaded.data)
+    measure = tuning.measure_of(
+        loaded,
+        tensors,
+        None if by is None else by.value,
+        seeds=seeds,
+        splits=splits,
+        split_seed=split_seed,
+    )
+    kind = "labels" if isinstance(measure, tuning.ByLabels) else "links"
+    file = study or Path("runs") / f"{where.dataset}-{method}-by-{kind}.study"
+    best_file = out or file.with_suffix(".toml")
+    if best_file.suffix != ".toml" or best_file == file:
+        raise UserError(f"the best settings go to a file ending in .toml, got {best_file}")
+    fixed: dict[str, Any] = dict(parse_pairs(settings or []))
+    if epochs is not None:
+        fixed["epochs"] = epochs
+    console.print(f"[dim]settings are chosen by {measure.words}[/dim]")
+    with search_bar(trials, quiet=quiet) as bar:
+        try:
+            outcome = tuning.tune(
+                tensors,
+                measure,
+                file,
+                method=method,
+                trials=trials,
+                fixed=fixed,
+                device=device,
+                cache=file.parent / ".affinity",
+                on_trial=lambda tried: bar.trial(len(tried), _so_far(tried)),
+                on_block=bar.block,
+            )
+        except KeyboardInterrupt:
+            raise Stopped(
+                f"stopped after {bar.done} of {trials} trials, which are kept in {file}; "
+                f"go on with: {shlex.join(['muxgcl', *sys.argv[1:]])}"
+            ) from None
+    figures = ", ".join(f"{name} {value:.4g}" for name, value in outcome.best.figures.items())
+    source_line = (
+        f"muxgcl tune: {method} on {where.dataset}, {figures}, {len(outcome.tried)} trials"
+    )
+    write_text(best_file, settings_toml({"source": source_line} | outcome.settings))
+    _finish(outcome, file, best_file, method, as_json)
+
+
+def _finish(outcome: "Outcome", file: Path, best_file: Path, method: str, as_json: bool) -> None:
+    console.print(f"best: {_words(outcome.best)}; preset auto: {_words(outcome.auto)}")
+    console.print(f"settings: {best_file}; use them with --preset {best_file}")
+    if as_json:
+        best = outcome.best
+        found = {
+            "study": str(file),
+            "out": str(best_file),
+            "method": method,
+            "trials": len(outcome.tried),
+            "failed": sum(trial.failure is not None for trial in outcome.tried),
+            "best": {"trial": best.number, **best.figures, "settings": outcome.settings},
+            "auto": outcome.auto.figures or None,
+        }
+        print(json.dumps(found))
+
+
+def _words(trial: "Tried") -> str:
+    if trial.failure is not None:
+        return "failed"
+    name, value = next(iter(trial.figures.items()))
+    return f"{name.replace('_', ' ')} {value:.4g} (trial {trial.number})"
+
+
+def _so_far(tried: list["Tried"]) -> str:
+    from muxgcl.tune import best_of
+
+    best, failed = best_of(tried), sum(trial.failure is not None for trial in tried)
+    words = [] if best is None else [f"best {_words(best)}"]
+    return ", ".join([*words, *([f"{failed} failed"] if failed else [])])

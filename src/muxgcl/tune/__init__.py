@@ -1,0 +1,19 @@
+"""Choosing settings: by labels of validation nodes, or, without labels, by hidden links."""
+
+from muxgcl.tune.measure import ByLabels, ByLinks, Measure, measure_of, tuning_splits
+from muxgcl.tune.search import Outcome, best_of, tune
+from muxgcl.tune.space import SPACE
+from muxgcl.tune.study import Tried
+
+__all__ = [
+    "SPACE",
+    "ByLabels",
+    "ByLinks",
+    "Measure",
+    "Outcome",
+    "Tried",
+    "best_of",
+    "measure_of",
+    "tune",
+    "tuning_splits",
+]

@@ -1,0 +1,113 @@
+"""The search: one trial after another, the first with the settings of preset `auto`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from muxgcl.errors import UserError
+from muxgcl.experiment import Plan, check, find_method, fingerprint
+from muxgcl.graph import Graph
+from muxgcl.train import NonFiniteLoss
+from muxgcl.tune.measure import Measure, NotFinite, OnBlock, digest
+from muxgcl.tune.space import Point, point_of, settings_of, space_of
+from muxgcl.tune.study import Tried, open_study
+
+# a trial that ends like this is recorded as failed, and the search goes on
+FAILURES = (NonFiniteLoss, NotFinite, torch.OutOfMemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All trials of a study and the settings of the best."""
+
+    tried: list[Tried]
+    best: Tried
+    settings: dict[str, Any]  # of training and method, all of them
+
+    @property
+    def auto(self) -> Tried:
+        """The first trial: the settings of preset `auto`."""
+        return self.tried[0]
+
+
+def tune(
+    graph: Graph,
+    measure: Measure,
+    study: Path,
+    *,
+    method: str = "mux-gcl",
+    trials: int = 30,
+    fixed: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    cache: Path | None = None,
+    on_trial: Callable[[list[Tried]], None] | None = None,
+    on_block: OnBlock | None = None,
+) -> Outcome:
+    """Search settings until a study has so many trials; those it has count.
+
+    Args:
+        graph: with all its edges.
+        measure: what settings are chosen by; see `measure_of`.
+        study: the file that holds the trials; it is continued if it is there.
+        method: which method's settings to search.
+        trials: how many trials the study is to have in the end.
+        fixed: settings that are not searched.
+        device: where to train.
+        cache: a folder for what is computed once a graph.
+        on_trial: is told of all trials so far, at the start and after each.
+        on_block: is told of each block of epochs.
+    """
+    if trials < 1:
+        raise UserError(f"trials must be at least 1, got {trials}")
+    kind, fixed = find_method(method), dict(fixed or {})
+
+    def plan_at(point: Point) -> Plan:
+        settings = settings_of(kind, point, fixed)
+        return Plan.make(method, "auto", overrides=settings, graph=graph, device=device)
+
+    auto = _settings(plan_at({}))
+    space = space_of(kind, auto, fixed)
+    start = point_of(space, auto)
+    check(plan_at(start), graph)
+    facts = {
+        "graph": fingerprint(graph),
+        "method": method,
+        "measure": measure.figures[0],
+        "choice of seeds and splits": measure.mark,
+        "set of fixed settings": str({key: auto[key] for key in sorted(fixed)}),
+        "search space": digest(space),
+    }
+    with open_study(study, facts, space, start) as search:
+        _tell(on_trial, search.tried)
+        while len(search.tried) < trials:
+            trial, point = search.ask()
+            try:
+                figures = measure(plan_at(point), cache=cache, on_block=on_block)
+            except FAILURES as failure:
+                search.tell_failure(trial, str(failure))
+            else:
+                search.tell(trial, figures)
+            _tell(on_trial, search.tried)
+        tried = search.tried
+    best = best_of(tried)
+    if best is None:
+        raise UserError(f"all {len(tried)} trials failed, the last one because {tried[-1].failure}")
+    return Outcome(tried, best, _settings(plan_at(best.point)))
+
+
+def best_of(tried: list[Tried]) -> Tried | None:
+    """The trial with the largest first figure, the earliest of several; None if all failed."""
+    well = [trial for trial in tried if trial.failure is None]
+    return max(well, key=lambda trial: trial.value, default=None)
+
+
+def _tell(on_trial: Callable[[list[Tried]], None] | None, tried: list[Tried]) -> None:
+    if on_trial is not None:
+        on_trial(tried)
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    return {**asdict(plan.train), **asdict(plan.settings)}

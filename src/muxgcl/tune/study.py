@@ -1,0 +1,181 @@
+"""A search on disk: what was tried and what came of it. Killed at any moment, it can go on."""
+
+import fcntl
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from muxgcl.errors import UserError
+from muxgcl.tune.space import Point, Range, Space, Values
+
+try:
+    import optuna
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+    from optuna.trial import TrialState
+except ImportError as missing:
+    raise UserError("tune needs Optuna: pip install 'muxgcl[tune]'") from missing
+
+NAME = "muxgcl"
+OPENING = b'{"op_code":'  # of every line of Optuna's journal
+DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError)  # what a bad line causes
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One trial that ended: its figures, or why there are none."""
+
+    number: int  # from 1
+    point: Point
+    figures: dict[str, float]
+    failure: str | None
+
+    @property
+    def value(self) -> float:
+        """What settings are chosen by: the first figure."""
+        return next(iter(self.figures.values()))
+
+
+class Study:
+    """Asks Optuna for points and tells it what came of them.
+
+    What is asked for depends on the trials that ended alone, and a trial cut short is done again:
+    a search with pauses is the same as one without.
+    """
+
+    def __init__(self, path: Path, study: Any, space: Space, start: Point) -> None:
+        self.path, self.study, self.space = path, study, space
+        self.distributions = {name: _distribution(values) for name, values in space.items()}
+        with self._writing():
+            if not study.get_trials():
+                study.enqueue_trial({name: _stored(value) for name, value in start.items()})
+            for trial in study.get_trials(states=[TrialState.RUNNING]):
+                if "failure" not in trial.user_attrs:
+                    study.enqueue_trial(
+                        {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+                    )
+                study.tell(trial.number, state=TrialState.FAIL)
+
+    @property
+    def tried(self) -> list[Tried]:
+        """Every trial that ended, in order."""
+        ended = [
+            trial
+            for trial in self.study.get_trials(states=[TrialState.COMPLETE, TrialState.FAIL])
+            if trial.state == TrialState.COMPLETE or "failure" in trial.user_attrs
+        ]
+        return [
+            Tried(
+                number,
+                {name: _meant(self.space[name], value) for name, value in trial.params.items()},
+                trial.user_attrs.get("figures", {}),
+                trial.user_attrs.get("failure"),
+            )
+            for number, trial in enumerate(ended, 1)
+        ]
+
+    def ask(self) -> tuple[Any, Point]:
+        """A trial to report to, and the point to try."""
+        self.study.sampler = optuna.samplers.TPESampler(seed=len(self.tried))
+        with self._writing():
+            trial = self.study.ask(self.distributions)
+        return trial, {name: _meant(self.space[name], v) for name, v in trial.params.items()}
+
+    def tell(self, trial: Any, figures: Mapping[str, float]) -> None:
+        """A trial ended well; its first figure is maximised."""
+        with self._writing():
+            trial.set_user_attr("figures", dict(figures))
+            self.study.tell(trial, next(iter(figures.values())))
+
+    def tell_failure(self, trial: Any, reason: str) -> None:
+        """A trial came to nothing."""
+        with self._writing():
+            trial.set_user_attr("failure", reason)
+            self.study.tell(trial, state=TrialState.FAIL)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UserError(f"cannot write {self.path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point) -> Iterator[Study]:
+    """Begin or continue the study in a file, and hold it against a second process.
+
+    Args:
+        path: Optuna's journal: lines of JSON, one added for each thing that happens.
+        facts: what two parts of one study must agree on.
+        space: where to search.
+        start: the first point to try.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+b")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"{path} is being written by another process") from None
+        _drop_half_a_line(path, file)
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        try:
+            storage = JournalStorage(JournalFileBackend(str(path), lock_obj=_Held()))
+            study = optuna.create_study(
+                storage=storage, study_name=NAME, direction="maximize", load_if_exists=True
+            )
+        except DAMAGED as error:
+            raise UserError(f"{path} is damaged: {error}") from None
+        before = study.user_attrs.get("facts")
+        if before is None:
+            study.set_user_attr("facts", dict(facts))
+        elif other := [name for name in facts if before.get(name) != facts[name]]:
+            name = other[0]
+            raise UserError(
+                f"{path} was begun with another {name} ({before.get(name)}); this command asks "
+                f"for {facts[name]}: --study names another file"
+            )
+        yield Study(path, study, space, start)
+
+
+def _drop_half_a_line(path: Path, file: IO[bytes]) -> None:
+    """A kill may leave the last line unfinished: what follows would be joined to it."""
+    file.seek(0)
+    text = file.read()
+    if text and not text.startswith(OPENING[: len(text)]):
+        raise UserError(f"{path} is not a study of muxgcl")
+    file.truncate(text.rfind(b"\n") + 1)
+
+
+class _Held:
+    """The file is locked as a whole: Optuna's own lock would only outlive a kill."""
+
+    def acquire(self) -> bool:
+        return True
+
+    def release(self) -> None: ...
+
+
+def _distribution(values: Values) -> Any:
+    if isinstance(values, Range):
+        return FloatDistribution(values.low, values.high, log=values.log)
+    return CategoricalDistribution([_stored(value) for value in values])
+
+
+def _stored(value: Any) -> Any:
+    """As Optuna keeps it: it knows numbers and text only."""
+    return json.dumps(value) if isinstance(value, tuple) else value
+
+
+def _meant(values: Values, stored: Any) -> Any:
+    if isinstance(values, Range):
+        return values.short(stored)
+    return next(value for value in values if _stored(value) == stored)
