@@ -26,6 +26,7 @@ from muxgcl.methods.mux_gcl import MuxGcl
 from muxgcl.shapes import Nodes
 
 BINS = 60
+PAIRS = 50_000
 Pairs = Float[Tensor, " pairs"]
 
 
@@ -41,14 +42,17 @@ def projected(method: MuxGcl, graph: Graph) -> tuple[dict[int, Nodes], dict[int,
 def soft_negatives(method: MuxGcl, graph: Graph) -> dict[str, dict[str, Any]]:
     """Both quantities at each scale, as printed and with the temperature, on random pairs."""
     one, two = projected(method, graph)
-    pairs = random_pairs(graph.num_nodes, graph.device)
+    i, j = (side[:PAIRS] for side in random_pairs(graph.num_nodes, graph.device))
+    psi = {
+        (name, k): pull(one, two, others, k, i, j)
+        for k in one
+        for name, others in (("D", two), ("S", one))
+    }
     found: dict[str, dict[str, Any]] = {}
-    for k in one:
-        log_weight = _log_weight(method, k, *pairs)
-        for name, others in (("D", two), ("S", one)):
-            change = pull(one, two, others, k, *pairs) - pull(one, two, others, max(one), *pairs)
-            for reading, by in (("printed", 1.0), ("tempered", method.cfg.temperature)):
-                found[f"{name}{k} {reading}"] = describe(change / by + log_weight)
+    for (name, k), values in psi.items():
+        change, log_weight = values - psi[name, max(one)], _log_weight(method, k, i, j)
+        for reading, by in (("printed", 1.0), ("tempered", method.cfg.temperature)):
+            found[f"{name}{k} {reading}"] = describe(change / by + log_weight)
     return found
 
 
@@ -61,8 +65,9 @@ def pull(
     j: Tensor,
 ) -> Pairs:
     r"""$\psi_{ij}^{Lk}$: a negative's cosine less the positive's; `others` holds the negatives."""
-    anchor = one[max(one)][i]
-    return (anchor * others[k][j]).sum(1) - (anchor * two[k][i]).sum(1)
+    anchor = one[max(one)]
+    positive = (anchor * two[k]).sum(1)
+    return (anchor[i] * others[k][j]).sum(1) - positive[i]
 
 
 def _log_weight(method: MuxGcl, k: int, i: Tensor, j: Tensor) -> Pairs:
@@ -82,7 +87,7 @@ def describe(values: Pairs) -> dict[str, Any]:
     ranks = torch.arange(1, len(finite) + 1) / len(finite)
     fitted = torch.from_numpy(norm.cdf(finite.numpy(), mean, max(std, 1e-12)))
     low, high, least, most = torch.quantile(
-        finite[:: max(1, len(finite) // 100_000)], finite.new_tensor([0.025, 0.975, 0.0005, 0.9995])
+        finite, finite.new_tensor([0.025, 0.975, 0.0005, 0.9995])
     ).tolist()
     edges = torch.linspace(least, max(most, least + 1e-6), BINS + 1, dtype=torch.float64)
     return {

@@ -1,0 +1,67 @@
+"""Made-up records: scores that a reader can follow, for every job of a scope."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
+from muxgcl.reproduce.plan import ARTEFACTS, Scope, plan
+from muxgcl.reproduce.records import Record, Shelf, make_record
+
+FACTS: dict[str, Any] = {
+    "epoch_ms": 12.5,
+    "peak_mib": 340.0,
+    "seconds": 4.0,
+    "device": "test device",
+    "backend": "chunked",
+    "versions": {"python": "3"},
+    "commit": "none",
+}
+SMALL = Scope(
+    datasets=("cora", "photo"),
+    methods=("raw", "sgc", "dgi", "grace", "mux-gcl"),
+    seeds=2,
+    splits=3,
+)
+LEVEL = {"raw": 64.0, "sgc": 82.0, "dgi": 82.0, "grace": 83.0, "mux-gcl": 84.0}
+GAIN = {"full": 0.0, "neither": -1.0, "pae": -0.5, "mpc": -0.25, "vgae": 0.125}
+
+
+def result_of(job: Job) -> dict[str, Any]:
+    level = LEVEL[job.method] + GAIN[job.variant] + 0.25 * job.seed
+    if job.kind == SIMILARITIES:
+        found = {"edges": [-1.0, 0.0, 1.0], "positive": [1, 9], "negative": [8, 2], "auc": 0.875}
+        return {"pairs": {f"u{m}-v{n}": found for m in range(2) for n in range(2)}}
+    if job.kind == SOFT_NEGATIVES:
+        return {"points": [soft_negative_point(30), soft_negative_point(300)]}
+    if job.kind == BOUNDS:
+        values = {"l_mpc": -6.5, "l_mux": -6.0, "i_nce": 2.0, "log_n": 7.9}
+        return {"points": [{"epoch": e, "l_gr": -7.0 + e / 100, **values} for e in (50, 300)]}
+    if job.protocol == "paper":
+        return {"epochs": {"299": [level, level + 1, level], "300": [level + 1, level + 2, level]}}
+    scores = [level + 0.5 * split for split in range(job.splits)]
+    clusters = {"nmi": [0.5, 0.625], "ari": [0.25, 0.375]} if job.repeats else {}
+    return {"accuracy": scores, "macro_f1": scores, **clusters}
+
+
+def soft_negative_point(epoch: int) -> dict[str, Any]:
+    shape = {"mean": -0.5, "std": 1.0, "above_zero": 0.31, "low": -2.5, "high": 1.5}
+    found = {**shape, "distance": 0.02}
+    if epoch == 300:
+        found |= {"edges": np.linspace(-3, 2, 6).tolist(), "counts": [1, 4, 6, 4, 1]}
+    keys = [f"{w}{k} {r}" for k in range(2) for w in "DS" for r in ("printed", "tempered")]
+    return {"epoch": epoch, "pairs": {key: found for key in keys}}
+
+
+def record_of(job: Job, **changes: Any) -> Record:
+    return make_record(job, result_of(job), **(FACTS | changes))
+
+
+def fill(folder: Path, jobs: Iterable[Job] | None = None) -> Shelf:
+    shelf = Shelf(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for job in plan(ARTEFACTS, SMALL) if jobs is None else jobs:
+        shelf.append(job.file, record_of(job))
+    return shelf
