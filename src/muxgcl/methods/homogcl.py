@@ -35,7 +35,7 @@ from muxgcl.methods.base import Context, Method
 from muxgcl.methods.edge_sums import edge_dot, row_sum
 from muxgcl.methods.of_graph import features_scaled
 from muxgcl.projector import Projector, unit_rows
-from muxgcl.shapes import Nodes, Scalar
+from muxgcl.shapes import Nodes, PerEdge, Scalar
 
 Centres = Float[Tensor, "k d"]
 Belonging = Float[Tensor, "n k"]
@@ -118,10 +118,10 @@ class HomoGcl(Method):
         adjacency: Adjacency,
         one: Nodes,
         two: Nodes,
-        kept: Float[Tensor, " 2*e"],
+        kept: PerEdge,
         belonging: Belonging,
     ) -> Scalar:
-        """Mean over both views of -log(pos / (pos + neg)); `kept` is 1 for each view's edges."""
+        """Mean over both views of -log(pos / (pos + neg)); `kept`: which edges each view has."""
         t, edges = self.cfg.temperature, kept.chunk(2)
         stacked = torch.cat([one, two])
         others = negative_sum(
@@ -137,7 +137,7 @@ class HomoGcl(Method):
             salient = row_sum(saliency * intra, adjacency)
             if self.cfg.mean_neighbors:
                 salient = salient / (row_sum(edges[v], adjacency) + 0.01)
-            positive = own + salient
+            positive = (own + salient).clamp(min=torch.finfo(own.dtype).tiny)
             # a difference of sums: rounding must not turn "no negatives" into a negative number
             far = (others[v] - row_sum(intra + inter, adjacency)).clamp(min=0)
             losses.append(((positive + far + own).log() - positive.log()).mean())
