@@ -53,7 +53,7 @@ def _cell(records: Sequence[Record], device: str, method: str, dataset: str) -> 
     if not here:
         return f"{DASH}{claim}"
     ms, mib = (median(record[name] for record in here) for name in ("epoch_ms", "peak_mib"))
-    return f"{ms:.3g} ms, {mib:,.0f} MiB{claim}"
+    return f"{_cost(ms, mib)}{claim}"
 
 
 def _commonest_device(records: Sequence[Record]) -> str:
@@ -95,7 +95,12 @@ def _growth(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _measured(row: Mapping[str, Any] | None) -> str:
-    return DASH if row is None else f"{row['epoch_ms']:.3g} ms, {row['peak_mib']:,.0f} MiB"
+    return DASH if row is None else _cost(row["epoch_ms"], row["peak_mib"])
+
+
+def _cost(ms: float, mib: float) -> str:
+    """Three figures of time, whole mebibytes."""
+    return f"{ms:,.0f} ms, {mib:,.0f} MiB" if ms >= 100 else f"{ms:.3g} ms, {mib:,.0f} MiB"
 
 
 def _powers(rows: Sequence[Mapping[str, Any]]) -> str:

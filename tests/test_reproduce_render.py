@@ -1,0 +1,180 @@
+"""Tables and figures from made-up records: golden files, and statistics against brute force.
+
+After a change that is meant: `MUXGCL_GOLDEN=write pytest tests/test_reproduce_render.py`.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reproduce_cases import LEVEL, SMALL, fill, record_of
+
+from muxgcl.errors import UserError
+from muxgcl.evaluate import paired_difference
+from muxgcl.reproduce import numbers
+from muxgcl.reproduce.claims import plain_words
+from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
+from muxgcl.reproduce.layout import Table, latex, markdown
+from muxgcl.reproduce.paper import Printed
+from muxgcl.reproduce.plan import ARTEFACTS, Scope, plan
+from muxgcl.reproduce.records import Found, Shelf
+from muxgcl.reproduce.render import render, told, write
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    filled = fill(tmp_path_factory.mktemp("records"))
+    common = {"kind": "epoch", "precision": "fp32", "device": "test device"}
+    rows = [
+        {"nodes": n, "backend": b, "epoch_ms": ms, "peak_mib": mib, **common}
+        for n, b, ms, mib in (
+            (1000, "reference", 10.0, 100.0),
+            (10_000, "reference", 1000.0, 10_000.0),
+            (1000, "chunked", 20.0, 10.0),
+            (10_000, "chunked", 2000.0, 100.0),
+        )
+    ]
+    filled.path("engine").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return filled
+
+
+@pytest.mark.parametrize("artefact", ARTEFACTS)
+@pytest.mark.parametrize(("form", "ending"), [(markdown, "md"), (latex, "tex")])
+def test_tables_are_as_in_the_golden_files(
+    shelf: Shelf, artefact: str, form: object, ending: str
+) -> None:
+    assert callable(form)
+    text = "\n".join(form(table) for table in render(artefact, shelf, SMALL).tables)
+    path = GOLDEN / f"{artefact}.{ending}"
+    if os.environ.get("MUXGCL_GOLDEN") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_every_table_and_figure_is_written(shelf: Shelf, tmp_path: Path) -> None:
+    names = set()
+    for artefact in ARTEFACTS:
+        rendered = render(artefact, shelf, SMALL)
+        assert not rendered.missing
+        names |= {path.name for path in write(rendered, tmp_path)}
+    assert {f"{a}.{e}" for a in ARTEFACTS for e in ("md", "tex")} <= names
+    drawn = {n for n in names if n.endswith((".png", ".svg"))}
+    assert drawn == {
+        f"{a}-{d}.{e}"
+        for a in ("figure1", "figure3", "proposition")
+        for d in ("cora", "photo")
+        for e in ("png", "svg")
+    }
+    assert all((tmp_path / name).stat().st_size > 1000 for name in drawn)
+
+
+def test_without_records_everything_is_missing_and_nothing_breaks(tmp_path: Path) -> None:
+    for artefact in ARTEFACTS:
+        rendered = render(artefact, Shelf(tmp_path), SMALL)
+        assert rendered.missing
+        write(rendered, tmp_path / "out")
+    assert told(render("table4", Shelf(tmp_path), SMALL).missing) == [
+        "mux-gcl neither holdout: cora (2), photo (2)",
+        "mux-gcl pae holdout: cora (2), photo (2)",
+        "mux-gcl mpc holdout: cora (2), photo (2)",
+        "mux-gcl holdout: cora (2), photo (2)",
+    ]
+
+
+def test_means_are_over_all_seeds_and_splits(shelf: Shelf) -> None:
+    found = Found(shelf.lines())
+    got = numbers.summary(found.of(SMALL.scored("grace", "cora")))
+    want = [LEVEL["grace"] + 0.25 * seed + 0.5 * split for seed in (0, 1) for split in (0, 1, 2)]
+    assert got is not None
+    assert got.mean == pytest.approx(np.mean(want))
+    assert got.std == pytest.approx(np.std(want, ddof=1))
+    assert got.n == 6
+
+
+def test_differences_pair_only_what_both_have(tmp_path: Path) -> None:
+    mux, grace = SMALL.scored("mux-gcl", "cora"), SMALL.scored("grace", "cora")
+    found = Found(fill(tmp_path, [*mux, grace[1]]).lines())
+    got = numbers.difference(found, mux, grace)
+    (one,), (two,) = (numbers.scores(found.of([job])) for job in (mux[1], grace[1]))
+    assert got == paired_difference(one, two)
+    assert got is not None
+    assert (got.mean, got.n) == (1.0, 3)
+    assert numbers.difference(found, mux, grace[:1]) is None
+
+
+def test_a_cell_marks_what_falls_short_by_more_than_a_point(shelf: Shelf) -> None:
+    seen = numbers.summary(Found(shelf.lines()).of(SMALL.scored("grace", "cora")))
+    assert seen is not None  # 83.625 on the mean
+    assert numbers.percent(seen, 6, Printed("84.75±0.1")).endswith("(84.75, -1.12 ▼)")
+    assert numbers.percent(seen, 6, Printed("84.5±0.1")).endswith("(84.5, -0.88)")
+    assert "n = 6" in numbers.percent(seen, 100, None)
+    assert numbers.percent(None, 6, Printed("84.6±0.1")) == "— (84.6)"
+
+
+def test_a_difference_has_a_star_only_where_zero_is_left_out() -> None:
+    clear = paired_difference([2.0, 2.1, 1.9], [1.0, 1.0, 1.0])
+    unclear = paired_difference([2.0, 0.0, 1.9], [1.0, 1.0, 1.0])
+    assert numbers.interval(clear).endswith("]*")
+    assert numbers.interval(unclear).endswith("]")
+
+
+def test_records_of_other_settings_are_not_shown(shelf: Shelf) -> None:
+    longer = Scope(datasets=("cora",), methods=("grace",), seeds=2, splits=3, epochs=7)
+    assert len(render("table2", shelf, longer).missing) == 2
+
+
+def test_times_are_compared_on_one_device(tmp_path: Path) -> None:
+    shelf = fill(tmp_path, SMALL.scored("mux-gcl", "cora"))
+    (grace,) = SMALL.scored("grace", "photo")[:1]
+    shelf.append("table1", record_of(grace, device="another"))
+    main = render("table5", shelf, SMALL).tables[0]
+    cells = {row[0]: row[2:] for row in main.rows}
+    assert cells["MUX-GCL"][0].startswith("12.5 ms, 340 MiB")
+    assert cells["GRACE"][1] == "— (50 ms)"
+    assert "test device" in main.notes[0]
+
+
+def test_plain_words_sort_claims_by_what_the_records_say(shelf: Shelf) -> None:
+    holds, fails = plain_words(Found(shelf.lines()), SMALL)
+    assert "more accurate than GRACE on the same seeds and splits: Cora (+1.00" in holds
+    assert "T_D and T_S are positive as the paper says: Cora (31 to 31 % of pairs)" in fails
+    assert "L_GR < L_MUX through training: Cora (1 of 2 points)" in fails
+    assert plain_words(Found([]), SMALL) == []
+
+
+def test_latex_escapes_what_it_must() -> None:
+    table = Table("t", "a_b & 5 %", ["", "x"], [["r", "-1.5 ± 2"]])
+    text = latex(table)
+    assert r"\caption{a\_b \& 5 \%}" in text
+    assert r"r & $-$1.5 $\pm$ 2 \\" in text
+
+
+def test_only_what_stands_between_the_markers_is_replaced() -> None:
+    text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    assert with_block(text, r"new \1", "x") == f"before\n{BEGIN}\n\nnew \\1\n{END}\nafter\n"
+    for broken in ("", BEGIN, f"{END} {BEGIN}", text + text):
+        with pytest.raises(UserError, match="x needs one"):
+            with_block(broken, "new", "x")
+
+
+def test_readme_and_docs_show_what_the_records_give() -> None:
+    """If this fails: `make results`."""
+    for path, block in blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path)), f"{path} is not up to date"
+
+
+def test_figures_in_the_docs_are_there() -> None:
+    shelf = Shelf(ROOT / "records")
+    for artefact in ("figure1", "figure3", "proposition"):
+        for name in render(artefact, shelf, Scope()).drawn:
+            assert (ROOT / "docs" / "figures" / f"{name}.svg").is_file(), "run `make results`"
+
+
+def test_the_plan_of_made_up_records_is_complete(shelf: Shelf) -> None:
+    assert len(shelf.lines()) == len(plan(ARTEFACTS, SMALL))
