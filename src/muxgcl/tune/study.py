@@ -43,21 +43,16 @@ class Tried:
 class Study:
     """Asks Optuna for points and tells it what came of them.
 
-    What is asked for depends on the trials that ended alone, and a trial cut short is done again:
-    a search with pauses is the same as one without.
+    What is asked for depends on the trials that ended alone. So one that was cut short is done
+    again, and a search with pauses is the same as one without.
     """
 
     def __init__(self, path: Path, study: Any, space: Space, start: Point) -> None:
         self.path, self.study, self.space = path, study, space
+        self.start = {name: _stored(value) for name, value in start.items()}
         self.distributions = {name: _distribution(values) for name, values in space.items()}
-        with self._writing():
-            if not study.get_trials():
-                study.enqueue_trial({name: _stored(value) for name, value in start.items()})
+        with _writing(self.path):
             for trial in study.get_trials(states=[TrialState.RUNNING]):
-                if "failure" not in trial.user_attrs:
-                    study.enqueue_trial(
-                        {**trial.system_attrs.get("fixed_params", {}), **trial.params}
-                    )
                 study.tell(trial.number, state=TrialState.FAIL)
 
     @property
@@ -80,29 +75,33 @@ class Study:
 
     def ask(self) -> tuple[Any, Point]:
         """A trial to report to, and the point to try."""
-        self.study.sampler = optuna.samplers.TPESampler(seed=len(self.tried))
-        with self._writing():
+        done = len(self.tried)
+        self.study.sampler = optuna.samplers.TPESampler(seed=done)
+        with _writing(self.path):
+            if not done and not self.study.get_trials(states=[TrialState.WAITING]):
+                self.study.enqueue_trial(self.start)
             trial = self.study.ask(self.distributions)
         return trial, {name: _meant(self.space[name], v) for name, v in trial.params.items()}
 
     def tell(self, trial: Any, figures: Mapping[str, float]) -> None:
         """A trial ended well; its first figure is maximised."""
-        with self._writing():
+        with _writing(self.path):
             trial.set_user_attr("figures", dict(figures))
             self.study.tell(trial, next(iter(figures.values())))
 
     def tell_failure(self, trial: Any, reason: str) -> None:
         """A trial came to nothing."""
-        with self._writing():
+        with _writing(self.path):
             trial.set_user_attr("failure", reason)
             self.study.tell(trial, state=TrialState.FAIL)
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise UserError(f"cannot write {self.path}: {error.strerror or error}") from error
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -115,11 +114,9 @@ def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point)
         space: where to search.
         start: the first point to try.
     """
-    try:
+    with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a+b")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,15 +126,17 @@ def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point)
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         try:
             storage = JournalStorage(JournalFileBackend(str(path), lock_obj=_Held()))
-            study = optuna.create_study(
-                storage=storage, study_name=NAME, direction="maximize", load_if_exists=True
-            )
+            begun = NAME in optuna.get_all_study_names(storage)
         except DAMAGED as error:
             raise UserError(f"{path} is damaged: {error}") from None
-        before = study.user_attrs.get("facts")
-        if before is None:
-            study.set_user_attr("facts", dict(facts))
-        elif other := [name for name in facts if before.get(name) != facts[name]]:
+        with _writing(path):
+            if not begun:
+                optuna.create_study(storage=storage, study_name=NAME, direction="maximize")
+            study = optuna.load_study(storage=storage, study_name=NAME)
+            if "facts" not in study.user_attrs:
+                study.set_user_attr("facts", dict(facts))
+        before = study.user_attrs["facts"]
+        if other := [name for name in facts if before.get(name) != facts[name]]:
             name = other[0]
             raise UserError(
                 f"{path} was begun with another {name} ({before.get(name)}); this command asks "
