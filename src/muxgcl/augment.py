@@ -36,12 +36,14 @@ class View:
             return self._multiply(weight)
         if kept.ndim == 1:
             return self._multiply(weight * kept[:, None])
-        side_by_side = weight[:, None] * kept.T[:, :, None]  # [f, v, h]
-        product = self._multiply(side_by_side.flatten(1))  # [n, v * h]
-        return product.unflatten(1, side_by_side.shape[1:]).transpose(0, 1).flatten(0, 1)
+        masked = weight * kept[:, :, None]  # [v, f, h]
+        if isinstance(self.features, Tensor):
+            return self._multiply(masked).flatten(0, 1)
+        product = self.features @ masked.transpose(0, 1).flatten(1)  # [n, v * h]
+        return product.unflatten(1, (len(kept), -1)).transpose(0, 1).flatten(0, 1)
 
-    def _multiply(self, weight: Float[Tensor, "f h"]) -> Scale:
-        padding = self.features.shape[1] - len(weight)  # see `Graph.aligned_features`
+    def _multiply(self, weight: Float[Tensor, "*v f h"]) -> Float[Tensor, "*v n h"]:
+        padding = self.features.shape[1] - weight.shape[-2]  # see `Graph.aligned_features`
         return self.features @ (pad(weight, (0, 0, 0, padding)) if padding else weight)
 
 

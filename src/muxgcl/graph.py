@@ -16,7 +16,7 @@ from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
 from muxgcl.errors import UserError
 from muxgcl.shapes import EdgeIndex, PerEdge
-from muxgcl.sparse import Csr, SparseMatrix, row_pointer
+from muxgcl.sparse import Csr, SparseMatrix, longest_first, row_pointer
 
 Features = Float[Tensor, "n f"] | SparseMatrix
 SPARSE_BELOW = 0.1  # share of non-zero features under which the sparse product wins
@@ -32,6 +32,7 @@ class Adjacency:
     weight: Float[Tensor, " e"]
     reverse: Int[Tensor, " e"]  # position of the entry (col, row): what the transpose reads
     loop: Bool[Tensor, " e"]
+    order: Int[Tensor, " n"]  # rows by falling length
 
     @property
     def nodes(self) -> int:
@@ -48,7 +49,7 @@ class Adjacency:
         """$D^{-1/2} (A + I) D^{-1/2}$ with these edge weights; a dropped edge leaves the degree."""
         weight = self.weight if weight is None else weight
         ones = weight.new_ones(self.nodes, 1)
-        degree = Csr(self.rowptr, self.col, weight, self.nodes).multiply(ones).squeeze(1)
+        degree = Csr(self.rowptr, self.col, weight, self.nodes, self.order).multiply(ones).squeeze(1)
         inverse_root = degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt()
         value = inverse_root[self.row] * weight * inverse_root[self.col]
         return self.matrix(value)
@@ -56,8 +57,8 @@ class Adjacency:
     def matrix(self, value: PerEdge) -> SparseMatrix:
         """This pattern with these values."""
         return SparseMatrix(
-            matrix=Csr(self.rowptr, self.col, value, self.nodes),
-            transpose=Csr(self.rowptr, self.col, value[self.reverse], self.nodes),
+            matrix=Csr(self.rowptr, self.col, value, self.nodes, self.order),
+            transpose=Csr(self.rowptr, self.col, value[self.reverse], self.nodes, self.order),
         )
 
     def repeated(self, copies: int) -> Self:
@@ -68,13 +69,15 @@ class Adjacency:
             return (index + steps * by).flatten()
 
         entries = len(self.col)
+        rowptr = torch.cat([shift(self.rowptr[:-1], entries), self.rowptr[-1:] * copies])
         return type(self)(
-            rowptr=torch.cat([shift(self.rowptr[:-1], entries), self.rowptr[-1:] * copies]),
+            rowptr=rowptr,
             row=shift(self.row, self.nodes),
             col=shift(self.col, self.nodes),
             weight=self.weight.repeat(copies),
             reverse=shift(self.reverse, entries),
             loop=self.loop.repeat(copies),
+            order=longest_first(rowptr),
         )
 
     @classmethod
@@ -93,14 +96,16 @@ class Adjacency:
             nodes,
         )
         row, col = edge_index
+        rowptr = row_pointer(row, nodes)
         # entries are sorted by (row, col): sorting by (col, row) lists each entry's mirror image
         return cls(
-            rowptr=row_pointer(row, nodes),
+            rowptr=rowptr,
             row=row,
             col=col,
             weight=edge_weight,
             reverse=(col * nodes + row).argsort(),
             loop=row == col,
+            order=longest_first(rowptr),
         )
 
 

@@ -22,6 +22,7 @@ class Csr:
     col: Int[Tensor, " e"]
     value: Float[Tensor, " e"]
     columns: int
+    order: Int[Tensor, " rows"] | None = None  # in which a GPU begins the rows: longest first
 
     @property
     def rows(self) -> int:
@@ -33,7 +34,7 @@ class Csr:
         if dense.is_cuda:
             from muxgcl.kernels.spmm import spmm  # Triton loads only where it runs
 
-            return spmm(self.rowptr, self.col, self.value, dense)
+            return spmm(self.rowptr, self.col, self.value, dense, self.order)
         with warnings.catch_warnings():  # torch calls its CSR layout a beta, once per process
             warnings.filterwarnings("ignore", "Sparse CSR", UserWarning)
             matrix = torch.sparse_csr_tensor(
@@ -52,6 +53,7 @@ class Csr:
             rowptr=self.rowptr.to(device),
             col=self.col.to(device),
             value=self.value.to(device),
+            order=None if self.order is None else self.order.to(device),
         )
 
 
@@ -119,7 +121,13 @@ def compress(
 ) -> Csr:
     """Entries in any order, sorted by row and column into CSR."""
     order = (row * columns + col).argsort()
-    return Csr(row_pointer(row, rows), col[order], value[order], columns)
+    rowptr = row_pointer(row, rows)
+    return Csr(rowptr, col[order], value[order], columns, longest_first(rowptr))
+
+
+def longest_first(rowptr: Int[Tensor, " rows+1"]) -> Int[Tensor, " rows"]:
+    """The rows by falling length: who waits for the longest row begins it first."""
+    return rowptr.diff().argsort(descending=True, stable=True)
 
 
 def row_pointer(row: Int[Tensor, " e"], rows: int) -> Int[Tensor, " rows+1"]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from muxgcl.config import TrainConfig
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.methods import Method, total
+from muxgcl.methods import Method
 
 Capture = Literal["auto", "on", "off"]
 GPU_BLOCK = 25  # epochs between two looks at the device
@@ -118,11 +118,12 @@ class Trainer:
     def _step(self) -> None:
         terms = self.method.loss(self.graph)
         self.optimizer.zero_grad(set_to_none=True)
-        total(terms).backward()
+        values = torch.stack(list(terms.values()))
+        values.sum().backward()
         self.optimizer.step()
         self.method.after_step(self.epoch)
         self._names = list(terms)
-        self._terms = torch.stack([term.detach() for term in terms.values()])
+        self._terms = values.detach()
 
     def _capture(self) -> None:
         """Record one step; the warm-up's traces on weights, moments and randomness are undone."""

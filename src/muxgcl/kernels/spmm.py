@@ -24,12 +24,15 @@ def _spmm(
     col_ptr,  # [e]            their columns
     value_ptr,  # [e]          and values
     dense_ptr,  # [columns, d]
+    order_ptr,  # [rows]       in which the rows are begun, or None
     out_ptr,  # [rows, d]
     d,
     CHUNK: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
+    if order_ptr is not None:
+        row = tl.load(order_ptr + row)
     begin, end = tl.load(rowptr_ptr + row), tl.load(rowptr_ptr + row + 1)
     across = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)  # columns of the dense table
     wanted = across < d
@@ -42,7 +45,7 @@ def _spmm(
         at = dense_ptr + col[:, None] * d + across
         gathered = tl.load(at, mask=there[:, None] & wanted, other=0.0)  # [CHUNK, WIDTH]
         total += value[:, None] * gathered
-    out = out_ptr + row.to(tl.int64) * d + across
+    out = out_ptr + row * d + across
     tl.store(out, tl.sum(total, 0).to(out_ptr.dtype.element_ty), mask=wanted)
 
 
@@ -51,8 +54,12 @@ def spmm(
     col: Int[Tensor, " e"],
     value: Float[Tensor, " e"],
     dense: Float[Tensor, "columns d"],
+    order: Int[Tensor, " rows"] | None = None,
 ) -> Float[Tensor, "rows d"]:
-    """The product of the matrix whose row i holds entries `rowptr[i]:rowptr[i + 1]` and `dense`."""
+    """The product of the matrix whose row i holds entries `rowptr[i]:rowptr[i + 1]` and `dense`.
+
+    Rows are begun in the given order: with the longest first nobody waits for them at the end.
+    """
     rows, d = len(rowptr) - 1, dense.shape[1]
     out = dense.new_empty((rows, d))
     if out.numel() == 0:
@@ -61,6 +68,15 @@ def spmm(
     width = min(triton.next_power_of_2(d), TILE // chunk)
     with torch.cuda.device_of(dense):
         _spmm[rows, triton.cdiv(d, width)](
-            rowptr, col, value, dense.contiguous(), out, d, CHUNK=chunk, WIDTH=width
+            rowptr,
+            col,
+            value,
+            dense.contiguous(),
+            order,
+            out,
+            d,
+            CHUNK=chunk,
+            WIDTH=width,
+            num_warps=4 if width > 16 else 1,
         )
     return out

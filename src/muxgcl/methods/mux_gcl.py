@@ -16,6 +16,7 @@ from muxgcl.augment import Corrupt, both
 from muxgcl.encoder import GCN, Activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.kernels import resolve
 from muxgcl.losses.multiscale import Direction, Likelihood, MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.projector import Projector
@@ -71,7 +72,7 @@ class MuxGcl(Method):
         """Estimate where patches lie in the graph, once."""
         cfg, context = self.cfg, self.context
         if cfg.affinity != "none":
-            self.patches = patches(
+            tables = patches(
                 graph,
                 cfg,
                 cfg.layers,
@@ -79,6 +80,8 @@ class MuxGcl(Method):
                 cache=context.cache,
                 on_step=context.on_prepare,
             )
+            fused = resolve(context.backend, cuda=graph.device.type == "cuda") == "fused"
+            self.patches = [table.half() for table in tables] if fused else tables
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The weighted contrast of each scale, on two fresh views."""
