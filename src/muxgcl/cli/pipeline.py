@@ -19,7 +19,6 @@ from muxgcl.evaluate import PaperProtocol
 from muxgcl.experiment import Fitted, Plan, Stopped, fingerprint, fit
 from muxgcl.graph import Graph
 from muxgcl.load import Loaded
-from muxgcl.report import read_run, write_report
 from muxgcl.runs import Run, write_atomically, write_text
 from muxgcl.scoring import controls, labels_of, plain, score
 
@@ -95,11 +94,11 @@ def run_one(
             if paper is not None and paper.epochs:
                 scores["paper"] = paper.result().to_dict()
             run.save_scores(scores)
-            if judging.report:
-                write_report(read_run(run.path), run.report_file)
-    summary = _summary(plan, fitted, run, scores)
-    _tell(summary, run, judging)
-    return summary
+        show_scores(scores)
+        console.print(f"embeddings: {run.embeddings_file}")
+        if judging is not None and judging.report:
+            _report(run)
+    return _summary(plan, fitted, run, scores)
 
 
 def _open_folder(
@@ -217,11 +216,11 @@ def _summary(plan: Plan, fitted: Fitted, run: Run, scores: dict[str, Any]) -> di
     }
 
 
-def _tell(summary: dict[str, Any], run: Run, judging: Judging | None) -> None:
-    show_scores(summary["scores"])
-    console.print(f"embeddings: {run.embeddings_file}")
-    if judging is not None and judging.report:
-        console.print(f"report:     {run.report_file}")
+def _report(run: Run) -> None:
+    from muxgcl.report import read_run, write_report  # draws, which takes seconds to load
+
+    write_report(read_run(run.path), run.report_file)
+    console.print(f"report:     {run.report_file}")
 
 
 def _command(*, resume: bool = False) -> str:

@@ -7,7 +7,6 @@ import typer
 
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console
-from muxgcl.report import compare, read_run, save_figures, write_report
 from muxgcl.runs import Run
 
 
@@ -23,6 +22,8 @@ def report(
     ] = None,
 ) -> None:
     """Write a page about a run, or one that compares several; it opens without a network."""
+    from muxgcl.report import compare, read_run, save_figures, write_report  # slow to load
+
     for run in runs:
         Run(run).config()  # a folder that is no run is named before any work
     records = [read_run(run) for run in runs]
