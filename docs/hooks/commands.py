@@ -14,6 +14,7 @@ from muxgcl.cli.app import app
 PAGE = "commands.md"
 # what a help page adds to the words of an option
 DEFAULT = re.compile(r"\[(?:.*; )?default: ([^;\]]+)")
+LIST = re.compile(r"<list\[(.*)\]>")
 NOTES = re.compile(r"\s*\[[^\]]*(?:default: |required)[^\]]*\]\s*$")
 INTRODUCTION = """\
 # Commands
@@ -70,7 +71,8 @@ def section(name: str, node: Any, context: Any) -> str:
 def _row(names: str, text: str) -> str:
     default = DEFAULT.search(text)
     shown = f"`{default[1]}`" if default else ""
-    return f"| {_cell(f'`{names}`')} | {_cell(NOTES.sub('', text))} | {shown} |"
+    names = LIST.sub(r"<\1>", names)  # that an option may be repeated, its text says
+    return f"| `{names}` | {_cell(NOTES.sub('', text))} | {shown} |"
 
 
 def _first(node: Any) -> str:

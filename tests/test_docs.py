@@ -1,0 +1,90 @@
+"""The documentation keeps its word: its commands run, its generated pages leave nothing out."""
+
+import re
+import shlex
+from dataclasses import fields
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+pytest.importorskip("mkdocs", reason="the documentation's tools are not installed")
+pytest.importorskip("latex2mathml", reason="the documentation's tools are not installed")
+
+from muxgcl.cli import commands as declared  # noqa: F401
+from muxgcl.cli.app import run
+from muxgcl.methods import METHODS
+
+DOCS = Path(__file__).parents[1] / "docs"
+BLOCK = re.compile(
+    r'^```(?P<kind>python|bash)?(?: title="(?P<name>[^"\n]*)")?\n(?P<code>.*?)^```', re.S | re.M
+)
+# what a reader waits a minute for, in a second
+SHORT = ["--epochs", "2", "--splits", "2", "--set", "width=16", "--set", "affinity_epochs=1"]
+
+
+def module(path: Path) -> ModuleType:
+    spec = spec_from_file_location(f"docs_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def test_the_tutorial_runs_from_its_first_block_to_its_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    said = ""
+    for block in BLOCK.finditer((DOCS / "tutorial.md").read_text(encoding="utf-8")):
+        if block["kind"] == "python":
+            exec(compile(block["code"], block["name"], "exec"), {})
+        elif block["kind"] == "bash":
+            program, *words = shlex.split(block["code"].replace("\\\n", " "))
+            assert program == "muxgcl"
+            assert run([*words, *(SHORT if words[0] == "run" else [])]) == 0
+            said += capsys.readouterr().err
+        elif "made undirected" in block["code"]:  # what the text promises to be said
+            assert [line for line in block["code"].splitlines() if line not in said] == []
+    assert "made undirected" in said
+    assert "most of the nearest are in" in capsys.readouterr().out
+    assert (tmp_path / "runs/people/report.html").is_file()
+
+
+def test_every_method_and_setting_is_on_its_page() -> None:
+    page = module(DOCS / "hooks/methods.py").page()
+    for name, kind in METHODS.items():
+        section = page.split(f"## {name} {{")[1].split("\n## ")[0]
+        assert [f.name for f in fields(kind.Config) if f"| `{f.name}` |" not in section] == []
+
+
+def test_every_command_and_option_is_on_its_page() -> None:
+    page = module(DOCS / "hooks/commands.py").page()
+    for command in ("run", "train", "embed", "evaluate", "report", "tune", "reproduce"):
+        assert f"## muxgcl {command} {{" in page
+    section = page.split("## muxgcl run {")[1].split("\n## ")[0]
+    for option in ("--set KEY=VALUE", "--label-column", "--protocol", "--resume"):
+        assert f"| `{option}" in section
+
+
+def test_a_formula_becomes_mathml_and_an_unknown_word_is_an_error() -> None:
+    formulas = module(DOCS / "hooks/formulas.py")
+    page = r'<p><span class="arithmatex">\(\mathcal L &lt; \mathbb E_i\)</span></p>'
+    converted = formulas.on_page_content(page)
+    assert converted.startswith('<p><math xmlns="http://www.w3.org/1998/Math/MathML"')
+    assert "<mi>\N{SCRIPT CAPITAL L}</mi>" in converted
+    assert "<mi>\N{MATHEMATICAL DOUBLE-STRUCK CAPITAL E}</mi>" in converted
+    with pytest.raises(ValueError, match="nosuchword"):
+        formulas.on_page_content(r'<div class="arithmatex">\[\nosuchword x\]</div>')
+
+
+def test_the_figures_are_what_their_script_draws(tmp_path: Path) -> None:
+    make = module(DOCS / "figures/make.py")
+    for figure in make.FIGURES:
+        name = f"{figure.__name__.replace('_', '-')}.svg"
+        figure().save(tmp_path / name)
+        assert (tmp_path / name).read_text() == (DOCS / "figures" / name).read_text()

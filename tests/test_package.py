@@ -1,0 +1,24 @@
+"""The names a user types are there, and typing them costs no more than it must."""
+
+import subprocess
+import sys
+
+import muxgcl
+
+
+def test_load_is_the_function_though_a_package_has_its_name() -> None:
+    from muxgcl.load import Loaded, load
+
+    assert muxgcl.load is load
+    assert Loaded.__module__.startswith("muxgcl.load.")
+
+
+def test_every_promised_name_is_there() -> None:
+    assert [name for name in muxgcl.__all__ if not hasattr(muxgcl, name)] == []
+
+
+def test_importing_the_package_loads_neither_command_line_nor_plotting() -> None:
+    heavy = "{'typer', 'rich', 'matplotlib', 'optuna'}"
+    code = f"import sys, muxgcl; print(sorted({heavy} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
