@@ -82,6 +82,13 @@ def test_a_formula_becomes_mathml_and_an_unknown_word_is_an_error() -> None:
         formulas.on_page_content(r'<div class="arithmatex">\[\nosuchword x\]</div>')
 
 
+def test_formulas_on_two_lines_stay_two() -> None:
+    formulas = module(DOCS / "hooks/formulas.py")
+    page = formulas.on_page_content('<div class="arithmatex">\\[x\n$$\n$$y\\]</div>')
+    assert page.count('display="block"') == 2
+    assert "$" not in page
+
+
 def test_the_figures_are_what_their_script_draws(tmp_path: Path) -> None:
     make = module(DOCS / "figures/make.py")
     for figure in make.FIGURES:

@@ -23,9 +23,15 @@ def on_page_content(html: str, **_: object) -> str:
 
 
 def _formula(found: re.Match[str]) -> str:
+    display = "block" if found["open"] == "[" else "inline"
     tex = " ".join(unescape(found["tex"]).split())
-    mathml = convert(tex, display="block" if found["open"] == "[" else "inline")
-    if UNKNOWN.search(mathml):
+    # formulas on lines of their own, without a blank line between, arrive as one
+    return "".join(_mathml(part, display) for part in re.split(r"\$\$ ?\$\$", tex))
+
+
+def _mathml(tex: str, display: str) -> str:
+    mathml = convert(tex, display=display)
+    if "$" in tex or UNKNOWN.search(mathml):
         raise ValueError(f"a formula has a word that cannot be converted: {tex}")
     return STYLED.sub(_letter, mathml)
 
