@@ -41,6 +41,7 @@ PROCESSORS = 132  # of an H200
 FAST_MEMORY = 224 << 10  # bytes beside its registers that a program may use, less some change
 START = 10  # tiles that a program could do in the time it takes to start and to write its part
 MOST_PARTS = 16
+SHARP = 0.1  # a temperature below which rounding of a cosine near 1 shows in the push
 
 
 class Block(NamedTuple):
@@ -94,7 +95,7 @@ def _walk(
     others,
     offset,
     slope,
-    scale,  # push = weight * 2^(scale * cosine + shift)
+    scale,  # push = weight * 2^(scale * cosine + shift), or with cosine - 1 where CENTRED
     shift,
     D: tl.constexpr,
     R: tl.constexpr,
@@ -103,6 +104,7 @@ def _walk(
     ROWS: tl.constexpr,
     COLS: tl.constexpr,
     PRECISION: tl.constexpr,
+    CENTRED: tl.constexpr,  # whether sums begin at -1: smaller on their way, so rounded less
     LOGARITHMS: tl.constexpr,  # whether the factors, all positive, come as logarithms to base 2
 ):
     GROUPS: tl.constexpr = VIEWS // SHARED
@@ -151,7 +153,8 @@ def _walk(
             there = node < others - start  # [WIDTH], all of them in the hot loop
             at = other_ptr + begin * D + other_at
             other = tl.load(at, mask=there[:, None], other=0.0) if PEELED else tl.load(at)
-            cosine = tl.dot(own, tl.trans(other), input_precision=PRECISION)  # [ROWS, WIDTH]
+            cosine = tl.full([ROWS, WIDTH], -1.0 if CENTRED else 0.0, dtype=tl.float32)
+            cosine = tl.dot(own, tl.trans(other), cosine, input_precision=PRECISION)
             exponent = shift
             if factor_ptr is not None:
                 at = factor_ptr + begin + other_row
@@ -237,6 +240,7 @@ class AllPairs:
         pulls = own.table.new_empty((parts, *own.table.shape), dtype=torch.float32)
         sums = pulls.new_empty(pulls.shape[:2]) if factor is None else None
         rate = math.log2(math.e) / self.temperature
+        centred = self.temperature < SHARP
         with torch.cuda.device_of(own.table):
             _walk[*grid, parts](
                 own.table,
@@ -253,7 +257,7 @@ class AllPairs:
                 self.offset,
                 self.slope,
                 rate,
-                lift - rate,
+                lift if centred else lift - rate,
                 D=width,
                 R=rank,
                 VIEWS=other.views,
@@ -261,6 +265,7 @@ class AllPairs:
                 ROWS=block.rows,
                 COLS=block.cols,
                 PRECISION="ieee" if self.precision == "fp32" else "tf32",
+                CENTRED=centred,
                 LOGARITHMS=logarithms,
                 num_warps=block.warps,
                 num_stages=block.stages,
