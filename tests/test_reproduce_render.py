@@ -123,6 +123,10 @@ def test_a_difference_has_a_star_only_where_zero_is_left_out() -> None:
     assert numbers.interval(unclear).endswith("]")
 
 
+def test_what_rounds_to_zero_is_not_negative() -> None:
+    assert [numbers.signed(x) for x in (-0.001, 0.0, -0.006)] == ["+0.00", "+0.00", "-0.01"]
+
+
 def test_records_of_other_settings_are_not_shown(shelf: Shelf) -> None:
     longer = Scope(datasets=("cora",), methods=("grace",), seeds=2, splits=3, epochs=7)
     assert len(render("table2", shelf, longer).missing) == 2

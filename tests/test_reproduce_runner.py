@@ -16,6 +16,7 @@ from reproduce_cases import FACTS, SMALL, result_of
 from torch_geometric.data import Data
 
 from muxgcl.datasets import planted
+from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol, cluster, holdout
 from muxgcl.experiment import fit
 from muxgcl.graph import Graph
@@ -25,7 +26,7 @@ from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.plan import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.records import Found, Shelf
 from muxgcl.reproduce.runner import Outcome, Runner
-from muxgcl.reproduce.training import Pending
+from muxgcl.reproduce.training import Pending, ready
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -42,17 +43,11 @@ def fake_runner(
     def pretend(group: list[Job], *_: Any, **__: Any) -> list[Pending]:
         for job in group:
             before(job)
-        return [Pending(job, FACTS, [runner_module_ready(result_of(job))]) for job in group]
+        return [Pending(job, FACTS, [ready(result_of(job))]) for job in group]
 
     monkeypatch.setattr(runner_module, "train_and_score", pretend)
     monkeypatch.setattr(runner_module, "train_and_look", pretend)
     return Runner(shelf=shelf, device="cpu", open_graph=tiny)
-
-
-def runner_module_ready(result: dict[str, Any]) -> Any:
-    from muxgcl.reproduce.training import _ready
-
-    return _ready(result)
 
 
 def test_a_stopped_runner_goes_on_and_duplicates_nothing(
@@ -90,6 +85,19 @@ def test_one_failure_costs_no_other_job(tmp_path: Path, monkeypatch: pytest.Monk
     assert set(outcome.failed.values()) == {"ZeroDivisionError: no"}
     assert all("Traceback" in reason for reason in told)  # a fault of ours is told in full
     assert len(outcome.recorded) == len(jobs) - len(outcome.failed)
+
+
+def test_a_graph_that_is_not_there_is_asked_for_once(tmp_path: Path) -> None:
+    asked = []
+
+    def absent(name: str, root: Path | None) -> Data:
+        asked.append(name)
+        raise UserError(f"{name} is not at hand")
+
+    jobs = Scope(datasets=("photo",), seeds=3).scored("grace", "photo")
+    outcome = Runner(shelf=Shelf(tmp_path), device="cpu", open_graph=absent).run(jobs)
+    assert outcome.failed == dict.fromkeys(jobs, "photo is not at hand")
+    assert asked == ["photo"]
 
 
 def test_nothing_is_started_when_time_is_up(

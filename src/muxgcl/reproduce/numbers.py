@@ -79,5 +79,5 @@ def interval(found: Difference | None) -> str:
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """With its sign."""
-    return f"{value:+.{digits}f}"
+    """With its sign; what rounds to zero has a plus."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}"

@@ -48,6 +48,7 @@ class Runner:
     on_record: Callable[[Job, Record], None] | None = None
     on_failure: Callable[[Job, str], None] | None = None
     _graphs: dict[str, tuple[Graph, Labels]] = field(default_factory=dict)
+    _unopened: dict[str, UserError] = field(default_factory=dict)
 
     def missing(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs without a record."""
@@ -96,9 +97,15 @@ class Runner:
         return train_and_score(group, graph, labels, workers, **how)
 
     def _graph(self, name: str) -> tuple[Graph, Labels]:
-        """A graph on its device, opened once."""
+        """A graph on its device, opened once; one that cannot be opened is not tried again."""
+        if name in self._unopened:
+            raise self._unopened[name]
         if name not in self._graphs:
-            data = self.open_graph(name, self.data_root)
+            try:
+                data = self.open_graph(name, self.data_root)
+            except UserError as error:
+                self._unopened[name] = error
+                raise
             labels = labels_of(data)
             if labels is None:
                 raise UserError(f"{name} has no labels, so there is nothing to score")

@@ -85,7 +85,7 @@ def train_and_score(
     for pending in waiting:
         job, pending.facts = pending.job, _facts(fitted)
         if job.kind != SCORES:
-            pending.pieces = [_ready({"pairs": diagnose(fitted)["similarities"]})]
+            pending.pieces = [ready({"pairs": diagnose(fitted)["similarities"]})]
         elif job.protocol != "paper":
             pending.pieces = [workers.submit(score_splits, z, labels, job.splits, job.split_seed)]
             pending.pieces += [
@@ -119,7 +119,7 @@ def train_and_look(
         meanwhile()
 
     fitted = _train_in_steps(plan, graph, epochs_to_look_at(plan.train.epochs), cache, look)
-    return [Pending(job, _facts(fitted), [_ready({"points": points[job.kind]})]) for job in jobs]
+    return [Pending(job, _facts(fitted), [ready({"points": points[job.kind]})]) for job in jobs]
 
 
 def epochs_to_look_at(epochs: int) -> list[int]:
@@ -171,7 +171,8 @@ def _facts(fitted: Fitted) -> dict[str, Any]:
     }
 
 
-def _ready(result: dict[str, Any]) -> Future[dict[str, Any]]:
+def ready(result: dict[str, Any]) -> Future[dict[str, Any]]:
+    """A piece that nobody has to wait for."""
     future: Future[dict[str, Any]] = Future()
     future.set_result(result)
     return future
