@@ -1,6 +1,6 @@
 """Is the fast road as accurate as the plain one? Same seeds, same splits, two backends.
 
-    python benchmarks/parity.py cora photo --record records/parity.jsonl
+python benchmarks/parity.py cora photo --record records/parity.jsonl
 """
 
 import argparse

@@ -65,7 +65,7 @@ def test_toml_comes_back_as_it_went() -> None:
 
 
 def test_an_unknown_preset_is_named_with_those_there_are() -> None:
-    with pytest.raises(UserError, match="grace has no preset 'fast'; it has .*paper"):
+    with pytest.raises(UserError, match=r"grace has no preset 'fast'; it has .*paper"):
         preset("grace", "fast", "cora")
 
 

@@ -160,7 +160,7 @@ def test_without_negatives_there_is_no_loss_and_no_gradient(backend) -> None:
 
 
 def test_the_positive_is_counted_once() -> None:
-    """Orthogonal nodes seen the same in both views: 1 positive, 2 (n - 1) negatives in closed form."""
+    """Orthogonal nodes, the same in both views: 1 positive, 2 (n - 1) negatives in closed form."""
     n, t = 5, 0.5
     z = torch.eye(n, dtype=torch.float64)
     both = torch.cat([z, z])

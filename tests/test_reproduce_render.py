@@ -13,7 +13,7 @@ from reproduce_cases import LEVEL, SMALL, fill, record_of
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
-from muxgcl.reproduce import numbers
+from muxgcl.reproduce import engine, numbers
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
 from muxgcl.reproduce.layout import Table, latex, markdown
@@ -171,6 +171,12 @@ def test_readme_and_docs_show_what_the_records_give() -> None:
     for path, block in blocks(ROOT).items():
         text = (ROOT / path).read_text(encoding="utf-8")
         assert text == with_block(text, block, str(path)), f"{path} is not up to date"
+
+
+def test_the_engines_figures_are_those_of_the_records() -> None:
+    for path, block in engine.blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path), "engine"), f"{path} is not up to date"
 
 
 def test_figures_in_the_docs_are_there() -> None:

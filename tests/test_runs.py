@@ -37,7 +37,7 @@ def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
     def full(file) -> None:
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(UserError, match="cannot write .*No space left"):
+    with pytest.raises(UserError, match=r"cannot write .*No space left"):
         write_atomically(tmp_path / "file", full)
     assert os.listdir(tmp_path) == []
 

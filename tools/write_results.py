@@ -1,13 +1,26 @@
-"""Rewrite the results in README.md and docs/results.md, and docs/figures, from the records.
+"""Rewrite the results in README.md and docs, and docs/figures, from the records.
 
 Usage: python tools/write_results.py
 """
 
 from pathlib import Path
 
-from muxgcl.reproduce.documents import write_documents
+from muxgcl.reproduce import engine
+from muxgcl.reproduce.documents import with_block, write_documents
+from muxgcl.runs import write_text
+
+
+def main() -> None:
+    """Rewrite every marked block and every figure."""
+    root = Path(__file__).resolve().parents[1]
+    written = write_documents(root) + engine.write_figures(root)
+    for path, block in engine.blocks(root).items():
+        text = (root / path).read_text(encoding="utf-8")
+        write_text(root / path, with_block(text, block, str(path), "engine"))
+        written.append(root / path)
+    for path in written:
+        print(path.relative_to(root))
+
 
 if __name__ == "__main__":
-    root = Path(__file__).resolve().parents[1]
-    for path in write_documents(root):
-        print(path.relative_to(root))
+    main()

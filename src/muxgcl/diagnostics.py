@@ -61,7 +61,9 @@ def affinity_weights(patches: list[Tensor], offset: float, slope: float) -> dict
     i, j = random_pairs(len(patches[0]), patches[0].device)
     found = {}
     for k, table in enumerate(patches):
-        weight = (offset + slope * (patches[-1][i].float() * table[j].float()).sum(1)).clamp(0, 1).cpu()
+        weight = (
+            (offset + slope * (patches[-1][i].float() * table[j].float()).sum(1)).clamp(0, 1).cpu()
+        )
         found[f"scale {k}"] = {
             "edges": edges.tolist(),
             "counts": torch.histogram(weight, edges).hist.tolist(),

@@ -1,8 +1,8 @@
 r"""A graph convolutional network that hands back every scale.
 
 Layer k of the network, $U^{(k)} = \sigma(\hat A U^{(k-1)} W_k + b_k)$ with $U^{(0)} = X$, stands
-for each node's k-hop patch. To compare layers they must have one width: what layer k gave is carried
-through the remaining weights *without* propagation,
+for each node's k-hop patch. To compare layers they must have one width: what layer k gave is
+carried through the remaining weights *without* propagation,
 
 $$\text{scale } k = \sigma\big(U^{(k)} W_{k+1} \cdots W_L\big), \qquad
 \text{scale } 0 = X W_1 \cdots W_L, \qquad \text{scale } L = U^{(L)}.$$

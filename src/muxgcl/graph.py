@@ -49,7 +49,9 @@ class Adjacency:
         """$D^{-1/2} (A + I) D^{-1/2}$ with these edge weights; a dropped edge leaves the degree."""
         weight = self.weight if weight is None else weight
         ones = weight.new_ones(self.nodes, 1)
-        degree = Csr(self.rowptr, self.col, weight, self.nodes, self.order).multiply(ones).squeeze(1)
+        degree = (
+            Csr(self.rowptr, self.col, weight, self.nodes, self.order).multiply(ones).squeeze(1)
+        )
         inverse_root = degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt()
         value = inverse_root[self.row] * weight * inverse_root[self.col]
         return self.matrix(value)

@@ -57,7 +57,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit of this source tree: what $MUXGCL_COMMIT says, else git; "unknown" without both."""
+    """The commit of this source tree: $MUXGCL_COMMIT, else what git says, else "unknown"."""
     if given := os.environ.get("MUXGCL_COMMIT"):
         return given
     here = Path(__file__).resolve().parent

@@ -87,7 +87,7 @@ def test_any_width_up_to_512(precision: str, d: int, r: int) -> None:
 
 @pytest.mark.parametrize(
     ("precision", "value", "gradient"),
-    # tensor cores cut 32 bits to TF32 where fp16 is rounded: twice the error, which is why fp16 leads
+    # tensor cores cut 32 bits to TF32 where fp16 is rounded: twice the error
     [("fp16", 1e-4, 5e-4), ("tf32", 1e-4, 1e-3), ("fp32", 1e-5, 1e-5), ("bf16", 1e-3, 5e-3)],
 )
 def test_tables_in_32_bits_are_rounded_as_asked(

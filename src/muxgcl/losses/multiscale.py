@@ -4,8 +4,8 @@ $$\mathcal L_{MUX} = \sum_{k=0}^{L} \lambda_k \frac1{2N} \sum_i
     \big[\ell(u_i^{(L)}, v_i^{(k)}) + \ell(v_i^{(L)}, u_i^{(k)})\big]$$
 
 where the negatives of $u_i^{(L)}$ are all other nodes' $v_j^{(k)}$ and $u_j^{(k)}$, each weighted
-by $\omega_{ij}^{Lk} = 1 - \eta(h_i^{(L)}, h_j^{(k)})$ (equations 1 to 5 of the paper, the sign turned:
-here it is minimised).
+by $\omega_{ij}^{Lk} = 1 - \eta(h_i^{(L)}, h_j^{(k)})$ (equations 1 to 5 of the paper, the sign
+turned: here it is minimised).
 """
 
 from collections.abc import Mapping, Sequence

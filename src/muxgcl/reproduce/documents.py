@@ -1,11 +1,12 @@
 """Results in the README and the docs: a block between two markers, written by `make results`."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from muxgcl.errors import UserError
 from muxgcl.reproduce.claims import plain_words
-from muxgcl.reproduce.layout import markdown
+from muxgcl.reproduce.layout import Table, markdown
 from muxgcl.reproduce.plan import ARTEFACTS, Scope
 from muxgcl.reproduce.records import Found, Shelf
 from muxgcl.reproduce.render import Rendered, render, told, write_figure
@@ -33,7 +34,7 @@ def blocks(root: Path) -> dict[Path, str]:
     rendered = {name: render(name, shelf, Scope(), found) for name in ARTEFACTS}
     words = [f"{paragraph}\n" for paragraph in plain_words(found, Scope())]
     tables = [
-        markdown(table)
+        markdown(recorded(table))
         for name, count in IN_README.items()
         for table in rendered[name].tables[:count]
     ]
@@ -41,6 +42,15 @@ def blocks(root: Path) -> dict[Path, str]:
         README: "\n".join(tables),
         PAGE: "\n".join([*words, *(_section(rendered[name]) for name in ARTEFACTS)]),
     }
+
+
+def recorded(table: Table) -> Table:
+    """The rows in which something of ours is recorded: a front page is no place for dashes."""
+    return replace(table, rows=[row for row in table.rows if any(map(_ours, row[1:]))])
+
+
+def _ours(cell: str) -> bool:
+    return bool(cell) and not cell.startswith("—")
 
 
 def _section(rendered: Rendered) -> str:
@@ -54,12 +64,13 @@ def _section(rendered: Rendered) -> str:
     return "\n".join(parts)
 
 
-def with_block(text: str, block: str, name: str) -> str:
+def with_block(text: str, block: str, name: str, marker: str = "results") -> str:
     """A document with what stands between its markers replaced."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(END) < text.index(BEGIN):
-        raise UserError(f"{name} needs one {BEGIN} and, after it, one {END}")
-    marked = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
-    return marked.sub(lambda _: f"{BEGIN}\n\n{block}\n{END}", text)
+    begin, end = f"<!-- {marker}:begin -->", f"<!-- {marker}:end -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(end) < text.index(begin):
+        raise UserError(f"{name} needs one {begin} and, after it, one {end}")
+    marked = re.compile(f"{re.escape(begin)}.*{re.escape(end)}", re.DOTALL)
+    return marked.sub(lambda _: f"{begin}\n\n{block}\n{end}", text)
 
 
 def write_documents(root: Path) -> list[Path]:

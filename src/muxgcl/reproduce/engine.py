@@ -1,0 +1,167 @@
+"""The engine's figures for README and docs, from `records/engine.jsonl`: nothing is typed in."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from muxgcl.reproduce.layout import Table, markdown
+
+Row = dict[str, Any]
+TITLES = {
+    "cora": "Cora",
+    "citeseer": "CiteSeer",
+    "photo": "Photo",
+    "computers": "Computers",
+    "pubmed": "PubMed",
+}
+BANDWIDTH = 4.8  # TB/s of an H200's memory by its datasheet
+
+
+def read(path: Path) -> list[Row]:
+    """The records; of several measurements of one thing the last counts."""
+    if not path.is_file():
+        return []
+    last: dict[tuple[Any, ...], Row] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        keys = ("kind", "dataset", "nodes", "width", "backend", "precision", "device")
+        last[tuple(row.get(key) for key in keys)] = row
+    return list(last.values())
+
+
+def epochs_table(rows: Sequence[Row]) -> Table:
+    """A whole epoch on a GPU: the dense step against ours."""
+    body = []
+    on_gpu = [row for row in rows if row["kind"] == "epoch" and "threads" not in row["device"]]
+    for row in sorted(on_gpu, key=lambda row: row["nodes"]):
+        if row["backend"] != "fused":
+            continue
+        dense = next(
+            (r for r in on_gpu if (r["dataset"], r["backend"]) == (row["dataset"], "reference")),
+            None,
+        )
+        name = TITLES.get(row["dataset"], "random graph")
+        body.append(
+            [
+                f"{name}, {row['nodes']:,} nodes",
+                _time(row["epoch_ms"]),
+                f"{row['peak_mib']:,.0f} MiB",
+                _time(dense["epoch_ms"]) if dense else "—",
+                f"{dense['peak_mib']:,.0f} MiB" if dense else "—",
+                f"{dense['epoch_ms'] / row['epoch_ms']:.1f}x" if dense else "—",
+            ]
+        )
+    devices = ", ".join(sorted({row["device"] for row in on_gpu}))
+    return Table(
+        "epochs",
+        "One training epoch of MUX-GCL: three scales, soft negatives, all pairs",
+        ["graph", "ours", "memory", "dense step", "memory", "faster"],
+        body,
+        [
+            f"{devices}; width 256 (Cora: 128); medians. The dense step is plain torch with n x n "
+            "matrices and TF32 products; ours has fused fp16 products with 32-bit sums and is "
+            "captured as one CUDA graph. Memory is the peak above the graph's own tensors. —: not "
+            "run, or does not fit. Records: `records/engine.jsonl`, by `muxgcl bench epoch`.",
+        ],
+    )
+
+
+def kernels_table(rows: Sequence[Row]) -> Table:
+    """The loss of one scale, forward and backward, and its share of the matmul ceiling."""
+    fused = [r for r in rows if r["kind"] == "kernel" and r["backend"] == "fused"]
+    body = [
+        [
+            f"{row['nodes']:,}",
+            str(row["width"]),
+            row["precision"],
+            _time(row["ms"]),
+            f"{row['peak_mib']:.0f} MiB",
+            f"{row['tflops']:.0f}",
+            f"{100 * row['share_of_ceiling']:.0f} %",
+        ]
+        for row in sorted(fused, key=lambda row: (row["precision"], row["nodes"]))
+    ]
+    return Table(
+        "kernels",
+        "The loss of one scale, forward and backward (2n anchors, 2n keys, rank 128)",
+        ["nodes", "width", "precision", "time", "memory", "TFLOP/s", "of the ceiling"],
+        body,
+        [
+            "The ceiling is an 8192-cubed library product on random data in the same run and "
+            "precision. Work is counted at its least. By `muxgcl bench kernels`.",
+        ],
+    )
+
+
+def _time(ms: float) -> str:
+    return f"{ms:,.0f} ms" if ms >= 100 else f"{ms:.3g} ms"
+
+
+def blocks(root: Path) -> dict[Path, str]:
+    """What stands between the engine's markers in each document."""
+    rows = read(root / "records" / "engine.jsonl")
+    figures = (
+        "![Time and memory against the number of nodes](figures/engine-growth.svg)\n\n"
+        "![Roofline of the fused kernel](figures/engine-roofline.svg)\n"
+    )
+    both = [markdown(epochs_table(rows)), markdown(kernels_table(rows)), figures]
+    return {
+        Path("README.md"): markdown(epochs_table(rows)),
+        Path("docs/kernels.md"): "\n".join(both),
+    }
+
+
+def write_figures(root: Path) -> list[Path]:
+    """Growth with the number of nodes, and a roofline, as SVG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "muxgcl"  # the same records, the same file
+    import matplotlib.pyplot as plt
+
+    rows = read(root / "records" / "engine.jsonl")
+    folder = root / "docs" / "figures"
+    epochs = sorted((r for r in rows if r["kind"] == "epoch"), key=lambda r: r["nodes"])
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for backend, label in (("reference", "dense step"), ("fused", "ours")):
+        mine = [r for r in epochs if r["backend"] == backend and r["width"] == 256]
+        nodes = [r["nodes"] for r in mine]
+        axes[0].loglog(nodes, [r["epoch_ms"] for r in mine], "o-", label=label)
+        axes[1].loglog(nodes, [r["peak_mib"] for r in mine], "o-", label=label)
+    for axis, title in zip(axes, ("milliseconds an epoch", "peak memory, MiB"), strict=True):
+        axis.set(xlabel="nodes", title=title)
+        axis.grid(alpha=0.3, which="both")
+        axis.legend()
+    paths = [folder / "engine-growth.svg", folder / "engine-roofline.svg"]
+    figure.savefig(paths[0], metadata={"Date": None})
+
+    fused = [r for r in rows if r["kind"] == "kernel" and r["backend"] == "fused"]
+    figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    for precision in sorted({r["precision"] for r in fused}):
+        mine = [r for r in fused if r["precision"] == precision]
+        points = [(_intensity(r), r["tflops"]) for r in mine]
+        (line,) = axis.loglog(*zip(*points, strict=True), "o", label=precision)
+        ceiling = mine[-1]["ceiling_tflops"]
+        edge = ceiling / BANDWIDTH
+        axis.loglog([1, edge, 1e5], [BANDWIDTH, ceiling, ceiling], color=line.get_color())
+        for row in mine:
+            at = (_intensity(row), row["tflops"])
+            axis.annotate(
+                f"{row['nodes']:,}", at, fontsize=7, xytext=(4, -9), textcoords="offset points"
+            )
+    axis.set(xlabel="operations a byte of memory traffic, at the least", ylabel="TFLOP/s")
+    axis.set_title("The fused kernel under its ceilings (labels: nodes)")
+    axis.grid(alpha=0.3, which="both")
+    axis.legend()
+    figure.savefig(paths[1], metadata={"Date": None})
+    plt.close("all")
+    return paths
+
+
+def _intensity(row: Row) -> float:
+    """Operations over bytes when each table is read once and each gradient written once."""
+    n, d, r = row["nodes"], row["width"], row["rank"]
+    work = row["tflops"] * row["ms"] * 1e9
+    size = 2 if row["precision"] in ("fp16", "bf16") else 4
+    return float(work / (2 * (2 * 2 * n * d + 2 * n * r) * size + 2 * 2 * n * d * 4))
