@@ -5,6 +5,7 @@ python benchmarks/parity.py cora photo --record records/parity.jsonl
 
 import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 from muxgcl.datasets import load_dataset
@@ -20,6 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("datasets", nargs="+")
     parser.add_argument("--preset", default="best")
+    parser.add_argument("--roads", nargs="+", default=list(ROADS), choices=list(ROADS))
     parser.add_argument("--epochs", type=int, default=None)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--splits", type=int, default=20)
@@ -32,7 +34,8 @@ def main() -> None:
         graph = Graph.from_data(data)
         overrides = {} if args.epochs is None else {"epochs": args.epochs}
         scores: dict[str, list[list[float]]] = {}
-        for road, (backend, capture) in ROADS.items():
+        for road in args.roads:
+            backend, capture = ROADS[road]
             for seed in range(args.seeds):
                 plan = Plan.make(
                     "mux-gcl",
@@ -58,7 +61,10 @@ def main() -> None:
             "splits": args.splits,
             "accuracy": {road: summarise(values).to_dict() for road, values in means.items()},
             "per_split": scores,
-            "difference": paired_difference(scores["fast"], scores["plain"]).to_dict(),
+            "difference": paired_difference(scores["fast"], scores["plain"]).to_dict()
+            if len(scores) == 2
+            else None,
+            "settings": asdict(plan.settings) | asdict(plan.train),
             "device": device_name(pick_device(args.device)),
             "versions": versions(),
             "commit": commit(),

@@ -13,6 +13,7 @@ from torch.nn.functional import normalize
 
 from muxgcl.bench.clock import matmul_ceiling, milliseconds
 from muxgcl.kernels import PairWeight, all_pairs, fused
+from muxgcl.measure import commit, device_name
 
 
 def unit(n: int, d: int) -> torch.Tensor:
@@ -63,8 +64,19 @@ def main() -> None:
             if args.out:
                 with open(args.out, "a") as file:
                     for ms, block in found:
-                        row = {"nodes": n, "width": width, "direction": direction, "ms": ms}
-                        file.write(json.dumps({**row, **block._asdict()}) + "\n")
+                        row = {
+                            "kind": "tuning",
+                            "precision": args.precision,
+                            "rank": args.rank,
+                            "nodes": n,
+                            "width": width,
+                            "direction": direction,
+                            "ms": ms,
+                            **block._asdict(),
+                            "device": device_name(device),
+                            "commit": commit(),
+                        }
+                        file.write(json.dumps(row) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,10 +13,12 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 
 from muxgcl.train import Epoch
 
 console = Console(stderr=True, highlight=False)
+WIDE = 110  # columns, from which there is room for more
 
 
 class TrainingBar:
@@ -38,9 +40,12 @@ class TrainingBar:
     def __call__(self, block: list[Epoch]) -> None:
         """Move on by one block."""
         last = block[-1]
-        terms = "  ".join(f"{name} {value:.3f}" for name, value in last.terms.items())
-        losses = f"loss {last.loss:.3f}" + (f" = {terms}" if len(last.terms) > 1 else "")
-        speed = f"{1000 * last.seconds:.3g} ms/epoch"
+        terms = " + ".join(f"{value:.2f}" for value in last.terms.values())
+        names = " + ".join(last.terms)
+        losses = f"loss {last.loss:.2f}"
+        if len(last.terms) > 1:
+            losses += f" = {terms} ({names})" if console.width > WIDE else f" = {terms}"
+        speed = f"{1000 * last.seconds:.3g} ms"
         task = self._task("training", self.epochs)
         self.bar.update(task, completed=last.number, losses=losses, speed=speed)
 
@@ -49,14 +54,12 @@ class TrainingBar:
 def training_bar(epochs: int, *, quiet: bool = False) -> Iterator[TrainingBar]:
     """A bar that stays where it ended; nothing where standard error is no terminal."""
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, min_width=8)),
+        BarColumn(bar_width=24 if console.width > WIDE else 6),
         MofNCompleteColumn(),
         TextColumn("{task.fields[losses]}"),
         TextColumn("{task.fields[speed]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(compact=True),
     )
     with Progress(*columns, console=console, disable=quiet) as bar:
         yield TrainingBar(bar, epochs)
@@ -84,8 +87,8 @@ class SearchBar:
 def search_bar(trials: int, *, quiet: bool = False) -> Iterator[SearchBar]:
     """A bar of trials; nothing where standard error is no terminal."""
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, min_width=8)),
+        BarColumn(bar_width=24 if console.width > WIDE else 6),
         MofNCompleteColumn(),
         TextColumn("{task.fields[best]}"),
         TextColumn("{task.fields[now]}"),
