@@ -191,3 +191,34 @@ def test_a_killed_run_resumes_to_the_same_embeddings(graph: Graph, tmp_path: Pat
     whole = plan(epochs=60)
     got = fit(whole, graph, run=run, resume=True).embed()
     assert torch.equal(got, fit(whole, graph).embed())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_twenty_runs_killed_at_random_moments_resume_to_the_same_embeddings(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("muxgcl.experiment.CHECKPOINT_SECONDS", 0.0)  # a checkpoint every epoch
+    whole = plan(epochs=25)
+    began = time.monotonic()
+    want = fit(whole, graph).embed()
+    length = time.monotonic() - began
+    moments = np.random.default_rng(0).uniform(0, 3 * length, 20)  # writing takes its time too
+    cut_short = 0
+    for number, moment in enumerate(moments):
+        run = Run(tmp_path / str(number))
+        run.path.mkdir()
+        child = os.fork()
+        if child == 0:  # the child trains until it is killed; nothing of pytest runs in it
+            try:
+                fit(whole, graph, run=run)
+            finally:
+                os._exit(0)
+        time.sleep(moment)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        cut_short += not (run.checkpoint_file.is_file() and run.checkpoint()[1]["epoch"] == 25)
+        got = fit(whole, graph, run=run, resume=True)
+        assert torch.equal(got.embed(), want)
+        assert [line["epoch"] for line in run.metrics()] == list(range(1, 26))
+    assert cut_short >= 5  # the test has met what it is about

@@ -215,10 +215,11 @@ def fit(
             return trained
         tf32 = not plan.backend.endswith("/fp32")
         trainer = Trainer(method, graph, plan.train, capture=plan.capture, tf32=tf32)
-        if run is not None and resume and run.checkpoint_file.is_file():
-            tensors, facts = run.checkpoint()
-            trainer.load(tensors, facts["epoch"])
-            run.keep_metrics(facts["epoch"])
+        if run is not None:
+            if resume and run.checkpoint_file.is_file():
+                tensors, facts = run.checkpoint()
+                trainer.load(tensors, facts["epoch"])
+            run.keep_metrics(trainer.epoch)
         observe_from = max(0, plan.train.epochs - observe_last) if observe else None
         times: list[float] = []
         loss = None
