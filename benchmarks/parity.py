@@ -10,9 +10,10 @@ from pathlib import Path
 
 from muxgcl.datasets import load_dataset
 from muxgcl.evaluate import holdout, paired_difference, summarise
-from muxgcl.experiment import Plan, fit
+from muxgcl.experiment import fit
 from muxgcl.graph import Graph
 from muxgcl.measure import commit, device_name, pick_device, versions
+from muxgcl.plan import Plan
 
 ROADS = {"fast": ("auto", "auto"), "plain": ("reference/fp32", "off")}  # backend, capture
 

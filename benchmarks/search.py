@@ -17,9 +17,10 @@ import numpy as np
 
 from muxgcl.datasets import load_dataset
 from muxgcl.evaluate import holdout
-from muxgcl.experiment import Plan, fit
+from muxgcl.experiment import fit
 from muxgcl.graph import Graph
 from muxgcl.measure import commit, device_name, pick_device
+from muxgcl.plan import Plan
 
 SPLIT_SEED = 1000  # results are reported with other splits
 FIRST_SEED = 100  # and other training seeds

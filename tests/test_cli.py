@@ -320,8 +320,9 @@ def test_a_corrupted_checkpoint_is_one_line(
 
 def test_test_labels_change_the_test_score_alone(tmp_path: Path) -> None:
     """Training sees no labels at all: other labels, the same embeddings."""
-    from muxgcl.experiment import Plan, fit
+    from muxgcl.experiment import fit
     from muxgcl.graph import Graph
+    from muxgcl.plan import Plan
 
     data = planted(nodes=60, seed=3)
     other = data.clone()

@@ -14,8 +14,9 @@ from muxgcl.cli.app import INTERRUPTED
 from muxgcl.cli.app import run as command_line
 from muxgcl.cli.log import Log, logged
 from muxgcl.datasets import planted
-from muxgcl.experiment import Plan, fit
+from muxgcl.experiment import fit
 from muxgcl.graph import Graph
+from muxgcl.plan import Plan
 from muxgcl.runs import Run
 from muxgcl.train import Epoch
 

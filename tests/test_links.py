@@ -8,10 +8,11 @@ import torch
 from muxgcl.datasets import planted
 from muxgcl.errors import UserError
 from muxgcl.evaluate import link_prediction
-from muxgcl.experiment import Plan, fit
+from muxgcl.experiment import fit
 from muxgcl.links import held_out_links, made_from_edges, without_links
 from muxgcl.load import Loaded, load
 from muxgcl.load.structure import structural_features
+from muxgcl.plan import Plan
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,7 @@ def test_a_changed_default_makes_records_stale(
         return preset(method, name, dataset) | {"temperature": 0.123}
 
     before = GRACE[0].plan().settings.temperature
-    monkeypatch.setattr("muxgcl.experiment.preset", changed)
+    monkeypatch.setattr("muxgcl.plan.preset", changed)
     job_module._plan.cache_clear()
     try:
         found = list(doubts(shelf.lines()))

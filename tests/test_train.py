@@ -15,9 +15,10 @@ from torch.testing import assert_close
 from muxgcl.config import TrainConfig
 from muxgcl.datasets import planted
 from muxgcl.errors import UserError
-from muxgcl.experiment import Plan, Stopped, fit
+from muxgcl.experiment import Stopped, fit
 from muxgcl.graph import Graph
 from muxgcl.methods import METHODS, Context
+from muxgcl.plan import Plan
 from muxgcl.runs import Run
 from muxgcl.train import NonFiniteLoss, Trainer, seeded
 
@@ -164,7 +165,8 @@ import sys
 from pathlib import Path
 from muxgcl import experiment
 from muxgcl.datasets import planted
-from muxgcl.experiment import Plan, fit
+from muxgcl.experiment import fit
+from muxgcl.plan import Plan
 from muxgcl.graph import Graph
 from muxgcl.runs import Run
 import torch, time

@@ -8,8 +8,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
-from muxgcl.experiment import Plan, embed, fit
+from muxgcl.experiment import embed, fit
 from muxgcl.graph import Graph
+from muxgcl.plan import Plan
 
 Array = np.ndarray[Any, Any]
 

@@ -1,107 +1,33 @@
 """One run from plan to trained method: build, train, keep checkpoints, stop and resume cleanly."""
 
-import hashlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from types import FrameType
-from typing import Any, Self, get_origin
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from muxgcl.auto import choose
-from muxgcl.config import TrainConfig, hints, preset, split_settings, unknown_name
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import Backend, resolve
-from muxgcl.measure import commit, device_name, peak_memory, pick_device, versions
-from muxgcl.methods import METHODS, Context, Method
+from muxgcl.kernels import resolve
+from muxgcl.measure import device_name, peak_memory, pick_device
+from muxgcl.methods import Method
+from muxgcl.plan import Plan, build
 from muxgcl.runs import Run
-from muxgcl.train import Capture, Epoch, Trainer, load_weights, seeded
+from muxgcl.train import Epoch, Trainer, load_weights, seeded
 
 CHECKPOINT_SECONDS = 10.0
 
 
 class Stopped(UserError):
     """Training was asked to stop and did, at the end of an epoch."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """All that determines a run, apart from the graph."""
-
-    method: str
-    preset: str
-    dataset: str
-    train: TrainConfig
-    settings: Any  # the method's Config
-    seed: int = 0
-    device: str = "auto"
-    backend: Backend = "auto"
-    capture: Capture = "auto"
-
-    @classmethod
-    def make(
-        cls,
-        method: str = "mux-gcl",
-        preset_name: str = "best",
-        dataset: str = "graph",
-        overrides: Mapping[str, Any] | None = None,
-        *,
-        graph: Graph | None = None,
-        **rest: Any,
-    ) -> Self:
-        """A preset's settings with some overridden; preset `auto` looks at the graph."""
-        kind = find_method(method)
-        if preset_name == "auto" and graph is not None:
-            known = {**hints(TrainConfig), **hints(kind.Config)}
-            # some methods have one rate for both views: theirs stays as their paper has it
-            start = {
-                c.key: c.value
-                for c in choose(graph)
-                if c.key in known
-                and isinstance(c.value, tuple) == (get_origin(known[c.key]) is tuple)
-            }
-        else:
-            start = preset(method, preset_name, dataset)
-        values = {**start, **(overrides or {})}
-        train, settings = split_settings(values, TrainConfig, kind.Config)
-        return cls(
-            method=method,
-            preset=preset_name,
-            dataset=dataset,
-            train=train,
-            settings=settings,
-            **rest,
-        )
-
-    @classmethod
-    def from_tables(cls, tables: Mapping[str, Mapping[str, Any]], **rest: Any) -> Self:
-        """The plan that a run folder's config.toml holds."""
-        run = tables["run"]
-        kind = find_method(run["method"])
-        (train,) = split_settings(tables["train"], TrainConfig)
-        (settings,) = split_settings(tables.get("method", {}), kind.Config)
-        known = {f.name for f in fields(cls)} & set(run)
-        return cls(train=train, settings=settings, **{**{k: run[k] for k in known}, **rest})
-
-    def tables(self) -> dict[str, dict[str, Any]]:
-        """For config.toml."""
-        names = ("dataset", "method", "preset", "seed", "device", "backend", "capture")
-        facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit()}
-        return {
-            "run": {name: getattr(self, name) for name in names} | facts,
-            "train": asdict(self.train),
-            "method": asdict(self.settings),
-            "versions": versions(),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,24 +48,6 @@ class Fitted:
         return embed(self.method, self.graph)
 
 
-def find_method(name: str) -> type[Method]:
-    """The method of that name; an unknown one is named with its nearest neighbours."""
-    if name not in METHODS:
-        raise UserError(unknown_name("method", name, METHODS))
-    return METHODS[name]
-
-
-def check(plan: Plan, graph: Graph) -> None:
-    """Find what is wrong with a plan before anything is written."""
-    device = pick_device(plan.device)
-    resolve(plan.backend, cuda=device.type == "cuda")
-    with seeded(plan.seed):
-        method = build(plan, graph)
-    if plan.capture == "on" and not (device.type == "cuda" and method.capturable):
-        reason = "there is no GPU in use" if device.type != "cuda" else "this method cannot be"
-        raise UserError(f"capture is on, but {reason}")
-
-
 def embed(method: Method, graph: Graph) -> Tensor:
     """The embedding of every node of a graph, on the CPU."""
     method.eval()
@@ -147,24 +55,6 @@ def embed(method: Method, graph: Graph) -> Tensor:
         table = method.embed(graph).float().cpu()
     method.train()
     return table
-
-
-def build(
-    plan: Plan,
-    graph: Graph,
-    cache: Path | None = None,
-    on_prepare: Callable[[int, int], None] | None = None,
-) -> Method:
-    """The method on the graph's device, its weights drawn from the current random state."""
-    context = Context(
-        backend=plan.backend,
-        seed=plan.seed,
-        cache=cache,
-        epochs=plan.train.epochs,
-        on_prepare=on_prepare,
-    )
-    # weights are drawn on the CPU: the same seed begins with the same weights on every device
-    return find_method(plan.method)(graph, plan.settings, context).to(graph.device)
 
 
 def restore(run: Run, plan: Plan, graph: Graph) -> Method:
@@ -307,18 +197,3 @@ def _stop_requests(listen: bool) -> Iterator[_Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def fingerprint(graph: Graph) -> str:
-    """A short hash of a graph: its edges, weights and features."""
-    parts = hashlib.sha256()
-    features = graph.features
-    tables = (
-        (features,)
-        if isinstance(features, Tensor)
-        else (features.matrix.rowptr, features.matrix.col, features.matrix.value)
-    )
-    for tensor in (graph.adjacency.row, graph.adjacency.col, graph.adjacency.weight, *tables):
-        parts.update(str(tuple(tensor.shape)).encode())
-        parts.update(tensor.cpu().contiguous().numpy().tobytes())
-    return parts.hexdigest()[:16]

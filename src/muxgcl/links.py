@@ -13,10 +13,11 @@ from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import HiddenEdges, hide_edges, link_prediction, summarise
-from muxgcl.experiment import Plan, fit
+from muxgcl.experiment import fit
 from muxgcl.graph import Graph
 from muxgcl.load import Loaded
 from muxgcl.load.structure import BINS, SIGNS, structural_features
+from muxgcl.plan import Plan
 from muxgcl.train import Epoch
 
 SHARE = 0.1  # of the edges to hide

@@ -18,9 +18,10 @@ from muxgcl.evaluate import (
     public_splits,
     raw_features,
 )
-from muxgcl.experiment import Plan, build, embed
+from muxgcl.experiment import embed
 from muxgcl.graph import Graph
 from muxgcl.measure import pick_device
+from muxgcl.plan import Plan, build
 from muxgcl.train import seeded
 
 Array = np.ndarray[Any, Any]

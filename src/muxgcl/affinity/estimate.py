@@ -16,6 +16,7 @@ from muxgcl.affinity.config import AffinityConfig
 from muxgcl.affinity.pooling import pool
 from muxgcl.affinity.skipgram import skip_gram
 from muxgcl.affinity.vgae import vgae
+from muxgcl.fingerprint import fingerprint, tensors_of
 from muxgcl.graph import Graph
 
 RECIPE = 1  # raised when the same settings come to mean another table
@@ -44,7 +45,7 @@ def patches(
     file = None
     if cache is not None:
         made_from = settings | {"seed": seed, "device": graph.device.type, "recipe": RECIPE}
-        name = on_disk.fingerprint(on_disk.tensors_of(graph), made_from)
+        name = fingerprint(tensors_of(graph), made_from)
         file = cache / f"{cfg.affinity}-{name}.safetensors"
     nodes = None if file is None else on_disk.load(file)
     if nodes is None:

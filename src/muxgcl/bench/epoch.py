@@ -11,10 +11,10 @@ import torch
 from torch_geometric.data import Data
 
 from muxgcl.datasets import load_dataset
-from muxgcl.experiment import Plan, build
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
 from muxgcl.measure import MIB, commit, device_name, peak_memory, pick_device, versions
+from muxgcl.plan import Plan, build
 from muxgcl.train import Trainer, seeded
 
 WIDTHS = {"cora": 128}  # 256 elsewhere

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from muxgcl import fingerprint
 from muxgcl.cli.log import Log, logged
 from muxgcl.cli.progress import console, training_bar
 from muxgcl.cli.show import show_scores
@@ -16,9 +17,10 @@ from muxgcl.cli.source import Source, save_encoding
 from muxgcl.diagnostics import diagnose
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol
-from muxgcl.experiment import Fitted, Plan, Stopped, fingerprint, fit
+from muxgcl.experiment import Fitted, Stopped, fit
 from muxgcl.graph import Graph
 from muxgcl.load import Loaded
+from muxgcl.plan import Plan
 from muxgcl.runs import Run, write_atomically, write_text
 from muxgcl.scoring import controls, labels_of, plain, score
 
@@ -111,7 +113,7 @@ def _open_folder(
     resume: bool,
     overwrite: bool,
 ) -> None:
-    mark = fingerprint(graph)
+    mark = fingerprint.of_graph(graph)
     if run.exists and resume:
         before = run.config()
         _same(run, "method", before["run"].get("method"), plan.method)

@@ -18,8 +18,8 @@ from muxgcl.cli.progress import console
 from muxgcl.cli.source import Source
 from muxgcl.config import parse_pairs
 from muxgcl.errors import UserError
-from muxgcl.experiment import Plan, check
 from muxgcl.graph import Graph
+from muxgcl.plan import Plan, check
 from muxgcl.runs import Run
 
 LOOKS_AT_LABELS = ("protocol", "splits", "split_seed", "controls", "report", "seeds")

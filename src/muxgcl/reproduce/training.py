@@ -14,11 +14,12 @@ import torch
 
 from muxgcl.diagnostics import diagnose
 from muxgcl.evaluate import raw_features
-from muxgcl.experiment import Fitted, Plan, build, fit
+from muxgcl.experiment import Fitted, fit
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
 from muxgcl.measure import commit, device_name, peak_memory, pick_device, versions
 from muxgcl.methods import Method
+from muxgcl.plan import Plan, build
 from muxgcl.reproduce.job import BOUNDS, SCORES, SOFT_NEGATIVES, Job
 from muxgcl.reproduce.proposition import bounds
 from muxgcl.reproduce.records import Record, make_record

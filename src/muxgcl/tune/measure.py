@@ -12,10 +12,11 @@ import torch
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Split, link_prediction, probe, random_split
 from muxgcl.evaluate.arrays import Labels, Rows
-from muxgcl.experiment import Plan, fit
+from muxgcl.experiment import fit
 from muxgcl.graph import Graph
 from muxgcl.links import SHARE, without_links
 from muxgcl.load import Loaded
+from muxgcl.plan import Plan
 from muxgcl.scoring import labels_of
 from muxgcl.train import Epoch
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
+from muxgcl import fingerprint
 from muxgcl.errors import UserError
-from muxgcl.experiment import Plan, check, find_method, fingerprint
 from muxgcl.graph import Graph
+from muxgcl.plan import Plan, check, find_method
 from muxgcl.train import NonFiniteLoss
 from muxgcl.tune.measure import Measure, NotFinite, OnBlock, digest
 from muxgcl.tune.space import Point, point_of, settings_of, space_of
@@ -73,7 +74,7 @@ def tune(
     start = point_of(space, auto)
     check(plan_at(start), graph)
     facts = {
-        "graph": fingerprint(graph),
+        "graph": fingerprint.of_graph(graph),
         "method": method,
         "measure": measure.figures[0],
         "choice of seeds and splits": measure.mark,
