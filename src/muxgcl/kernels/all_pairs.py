@@ -35,6 +35,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from muxgcl.errors import UserError
+
 Precision = Literal["fp16", "bf16", "tf32", "fp32"]
 LARGEST = 2.0**15  # what the largest push, 1, becomes before it is rounded; fp16 ends at 2^16
 PROCESSORS = 132  # of an H200
@@ -234,9 +236,10 @@ class AllPairs:
         logarithms: bool = False,
     ) -> tuple[Tensor | None, Tensor]:
         width, rank = own.table.shape[1], 0 if own.weight is None else own.weight.shape[1]
-        block = choose(blocks, own.table.dtype, self.precision, width, rank)
+        processors, memory = chip(own.table.device)
+        block = choose(blocks, own.table.dtype, self.precision, width, rank, memory)
         grid = triton.cdiv(own.count, block.rows), own.views
-        parts = split(grid[0] * grid[1], triton.cdiv(other.count, block.cols))
+        parts = split(grid[0] * grid[1], triton.cdiv(other.count, block.cols), processors)
         pulls = own.table.new_empty((parts, *own.table.shape), dtype=torch.float32)
         sums = pulls.new_empty(pulls.shape[:2]) if factor is None else None
         rate = math.log2(math.e) / self.temperature
@@ -273,24 +276,47 @@ class AllPairs:
         return sums, pulls
 
 
-def choose(blocks: Table, dtype: torch.dtype, precision: Precision, width: int, rank: int) -> Block:
-    """The table's block, made smaller where wide weights would not fit beside the rows."""
+def chip(device: torch.device) -> tuple[int, int]:
+    """Processors and bytes of fast memory: the table was made for an H200, others may have less."""
+    if device.type != "cuda":
+        return PROCESSORS, FAST_MEMORY
+    found = torch.cuda.get_device_properties(device)
+    memory = getattr(found, "shared_memory_per_block_optin", FAST_MEMORY)
+    return found.multi_processor_count, min(memory, FAST_MEMORY)
+
+
+def choose(
+    blocks: Table,
+    dtype: torch.dtype,
+    precision: Precision,
+    width: int,
+    rank: int,
+    memory: int = FAST_MEMORY,
+) -> Block:
+    """The table's block, made smaller where its tiles would not fit into fast memory."""
     sizes = blocks[precision if dtype == torch.float32 else "half"]
     block = sizes[min(size for size in sizes if size >= width)]
-    while block.memory(width, rank) * dtype.itemsize > FAST_MEMORY:
+    while block.memory(width, rank) * dtype.itemsize > memory:
         if block.stages > 2:
             block = block._replace(stages=2)
         elif block.cols > 16:
             block = block._replace(cols=block.cols // 2)
-        else:
+        elif block.rows > 16:
             block = block._replace(rows=block.rows // 2)
+        elif block.shared > 1:
+            block = block._replace(shared=1)
+        else:
+            raise UserError(
+                f"rows of {width} and {rank} numbers do not fit into this GPU's fast memory "
+                f"({memory >> 10} KiB); use backend chunked"
+            )
     return block
 
 
-def split(blocks: int, tiles: int) -> int:
+def split(blocks: int, tiles: int, processors: int = PROCESSORS) -> int:
     """Among how many programs a block's tiles are dealt out: the least time in whole waves."""
 
     def time(parts: int) -> float:
-        return math.ceil(blocks * parts / PROCESSORS) * (tiles / parts + START)
+        return math.ceil(blocks * parts / processors) * (tiles / parts + START)
 
     return min(range(1, min(tiles, MOST_PARTS) + 1), key=time)
