@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from muxgcl.evaluate import summarise
+from muxgcl.evaluate import Summary, summarise
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.layout import Table
 from muxgcl.reproduce.numbers import DASH, PAIRED
@@ -79,9 +79,9 @@ def _selection(found: Found, scope: Scope) -> Table:
             body.append(
                 [
                     f"{LABELS[method]}, {TITLES.get(dataset, dataset)}",
-                    f"{fair.mean:.2f} ± {fair.std:.2f}",
-                    f"{best.mean:.2f} ± {best.std:.2f}",
-                    f"{numbers.signed(worth.mean)} ± {worth.std:.2f}",
+                    f"{fair.mean:.2f}{_spread(fair)}",
+                    f"{best.mean:.2f}{_spread(best)}",
+                    f"{numbers.signed(worth.mean)}{_spread(worth)}",
                     printed.plain if printed else DASH,
                 ]
             )
@@ -142,3 +142,8 @@ def _clustering(
             "(in brackets the paper's figure and the difference)."
         ],
     )
+
+
+def _spread(found: Summary) -> str:
+    """One seed has no spread, and says so."""
+    return f" ± {found.std:.2f}" if found.n > 1 else " (1 seed)"
