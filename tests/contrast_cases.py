@@ -43,7 +43,10 @@ def evaluate(
     """The value, and the gradient of every table."""
     leaves = [table.detach().to(dtype).requires_grad_() for table in tables]
     if weight is not None:
-        weight = replace(weight, rows=weight.rows.to(dtype), cols=weight.cols.to(dtype))
+        curve = None if weight.curve is None else weight.curve.to(dtype)
+        weight = replace(
+            weight, rows=weight.rows.to(dtype), cols=weight.cols.to(dtype), curve=curve
+        )
     value = function(*leaves, weight, **settings)
     return [value, *torch.autograd.grad(value, leaves, upstream.to(value.dtype))]
 

@@ -1,6 +1,7 @@
 """The fused kernel against the definition in float64, on the device and at real sizes."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -106,6 +107,17 @@ def test_tables_in_32_bits_are_rounded_as_asked(
         value=value,
         gradient=gradient,
     )
+
+
+@pytest.mark.parametrize("function", [fused.negative_sum, fused.contrast])
+def test_a_weight_may_be_a_curve(function: Callable) -> None:
+    n = 1301
+    tables = [unit(2 * n, 128, GPU) for _ in range(2)]
+    weight = replace(
+        pair_weight(n, n, 64, GPU), curve=torch.linspace(0, 3, 4097, device=GPU).sin() ** 2
+    )
+    upstream = torch.ones((), device=GPU) if function is fused.contrast else spread(2 * n, GPU)
+    assert_agrees(function, tables, weight, upstream, temperature=0.3, nodes=n)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

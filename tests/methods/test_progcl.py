@@ -239,9 +239,3 @@ def test_views_spare_central_nodes_by_default(graph: Graph) -> None:
 def test_a_share_outside_its_range_is_named() -> None:
     with pytest.raises(UserError, match="warm_up"):
         ProGclConfig(warm_up=1.0)
-
-
-def test_a_backend_without_curves_is_refused_before_training(graph: Graph) -> None:
-    with pytest.raises(UserError, match="fused"):
-        ProGcl(graph, ProGclConfig(**SMALL), Context(backend="fused/fp16"))
-    ProGcl(graph, ProGclConfig(**SMALL, mode="mix"), Context(backend="fused/fp16"))

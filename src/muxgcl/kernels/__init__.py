@@ -21,7 +21,7 @@ BACKENDS = ("auto", "reference", "chunked", "fused")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 
 
-def resolve(backend: Backend, *, cuda: bool, weight: PairWeight | None = None) -> Backend:
+def resolve(backend: Backend, *, cuda: bool) -> Backend:
     """The backend that `auto` stands for: the fused kernel where it runs."""
     name, _, precision = backend.partition("/")
     allowed = {"fused": PRECISIONS, "reference": ("fp32", "tf32")}.get(name, ())
@@ -32,7 +32,7 @@ def resolve(backend: Backend, *, cuda: bool, weight: PairWeight | None = None) -
         )
     if name != "auto":
         return backend
-    return "fused" if cuda and (weight is None or weight.curve is None) else "chunked"
+    return "fused" if cuda else "chunked"
 
 
 def negative_sum(
@@ -45,7 +45,7 @@ def negative_sum(
     backend: Backend = "auto",
 ) -> PerNode:
     """Sum over the other nodes' keys of `weight * exp((cosine - 1) / temperature)`."""
-    function = _function("negative_sum", resolve(backend, cuda=anchor.is_cuda, weight=weight))
+    function = _function("negative_sum", resolve(backend, cuda=anchor.is_cuda))
     return function(anchor, keys, weight, temperature=temperature, nodes=nodes)
 
 
@@ -62,7 +62,7 @@ def contrast(
 
     The positive of an anchor is its own node in the next view of the keys.
     """
-    function = _function("contrast", resolve(backend, cuda=anchor.is_cuda, weight=weight))
+    function = _function("contrast", resolve(backend, cuda=anchor.is_cuda))
     return function(anchor, keys, weight, temperature=temperature, nodes=nodes)
 
 

@@ -23,7 +23,8 @@ bits.
 
 **Half precision.** Unit rows lose little in 16 bits, and products are summed in 32. The push is
 rounded to 16 bits only as an operand of the second product, and multiplied before by what brings
-the largest possible one to 2^15, so that fp16's range is used from its upper end.
+the largest possible one to 2^15, so that fp16's range is used from its upper end. For TF32 tensor
+cores would cut the last 13 bits of every number off; here they are rounded off before.
 """
 
 import math
@@ -44,6 +45,7 @@ FAST_MEMORY = 224 << 10  # bytes beside its registers that a program may use, le
 START = 10  # tiles that a program could do in the time it takes to start and to write its part
 MOST_PARTS = 16
 SHARP = 0.1  # a temperature below which rounding of a cosine near 1 shows in the push
+TF32_BITS = 13  # of a 32-bit number, which TF32 leaves out
 
 
 class Block(NamedTuple):
@@ -90,6 +92,7 @@ def _walk(
     other_weight_ptr,  # [others, R]   or None
     own_node_ptr,  # [owns]            node of every row, or None: the row's place in its view
     other_node_ptr,  # [others]        or None
+    curve_ptr,  # [KNOTS]              the weight as a function of the cosine of its rows, or None
     factor_ptr,  # [VIEWS * others]    a factor of each other row, or None
     sum_ptr,  # [parts, own views * owns]      out, or None
     pull_ptr,  # [parts, own views * owns, D]  out
@@ -97,7 +100,7 @@ def _walk(
     others,
     offset,
     slope,
-    scale,  # push = weight * 2^(scale * cosine + shift), or with cosine - 1 where CENTRED
+    scale,  # push = weight * 2^(scale * cosine + shift), or with cosine - 1/2 where CENTRED
     shift,
     D: tl.constexpr,
     R: tl.constexpr,
@@ -106,8 +109,10 @@ def _walk(
     ROWS: tl.constexpr,
     COLS: tl.constexpr,
     PRECISION: tl.constexpr,
-    CENTRED: tl.constexpr,  # whether sums begin at -1: smaller on their way, so rounded less
+    CENTRED: tl.constexpr,  # whether cosines are summed up from -1/2: small on their way to 1/2
     LOGARITHMS: tl.constexpr,  # whether the factors, all positive, come as logarithms to base 2
+    KNOTS: tl.constexpr,
+    ROUNDED_BITS: tl.constexpr,  # last bits of the push to round off
 ):
     GROUPS: tl.constexpr = VIEWS // SHARED
     WIDTH: tl.constexpr = SHARED * COLS  # of a tile: `COLS` nodes in each of `SHARED` views
@@ -155,7 +160,7 @@ def _walk(
             there = node < others - start  # [WIDTH], all of them in the hot loop
             at = other_ptr + begin * D + other_at
             other = tl.load(at, mask=there[:, None], other=0.0) if PEELED else tl.load(at)
-            cosine = tl.full([ROWS, WIDTH], -1.0 if CENTRED else 0.0, dtype=tl.float32)
+            cosine = tl.full([ROWS, WIDTH], -0.5 if CENTRED else 0.0, dtype=tl.float32)
             cosine = tl.dot(own, tl.trans(other), cosine, input_precision=PRECISION)
             exponent = shift
             if factor_ptr is not None:
@@ -172,7 +177,13 @@ def _walk(
                 else:
                     other_weight = tl.load(at)
                 weight = tl.dot(own_weight, tl.trans(other_weight), input_precision=PRECISION)
-                weight = tl.clamp(weight * slope + offset, 0.0, 1.0)  # [ROWS, COLS]
+                if curve_ptr is None:
+                    weight = tl.clamp(weight * slope + offset, 0.0, 1.0)  # [ROWS, COLS]
+                else:
+                    along_curve = (tl.clamp(weight, -1.0, 1.0) + 1) * ((KNOTS - 1) / 2)
+                    knot = tl.minimum(along_curve.to(tl.int32), KNOTS - 2)
+                    left, right = tl.load(curve_ptr + knot), tl.load(curve_ptr + knot + 1)
+                    weight = left + (along_curve - knot) * (right - left)
                 if SHARED > 1:
                     weight = tl.broadcast_to(weight[:, None, :], [ROWS, SHARED, COLS])
                     weight = tl.reshape(weight, [ROWS, WIDTH])
@@ -186,6 +197,9 @@ def _walk(
                 push = tl.where((own_node[:, None] != other_node) & there, push, 0.0)
             if sum_ptr is not None:
                 total += tl.sum(push, 1)
+            if ROUNDED_BITS:
+                bits = push.to(tl.int32, bitcast=True) + (1 << ROUNDED_BITS - 1)
+                push = (bits & -(1 << ROUNDED_BITS)).to(tl.float32, bitcast=True)
             pull = tl.dot(push.to(other.dtype), other, pull, input_precision=PRECISION)
 
     out = (part * tl.num_programs(1) * owns).to(tl.int64) + own_row  # [ROWS]
@@ -213,6 +227,7 @@ class AllPairs:
     keys: Side
     offset: float
     slope: float
+    curve: Tensor | None  # [knots], instead of the offset and the slope
     temperature: float
     precision: Precision
 
@@ -252,6 +267,7 @@ class AllPairs:
                 other.weight,
                 own.node,
                 other.node,
+                self.curve,
                 factor,
                 sums,
                 pulls,
@@ -260,7 +276,7 @@ class AllPairs:
                 self.offset,
                 self.slope,
                 rate,
-                lift if centred else lift - rate,
+                lift - rate / 2 if centred else lift - rate,
                 D=width,
                 R=rank,
                 VIEWS=other.views,
@@ -270,6 +286,8 @@ class AllPairs:
                 PRECISION="ieee" if self.precision == "fp32" else "tf32",
                 CENTRED=centred,
                 LOGARITHMS=logarithms,
+                KNOTS=0 if self.curve is None else len(self.curve),
+                ROUNDED_BITS=TF32_BITS if self.precision == "tf32" else 0,
                 num_warps=block.warps,
                 num_stages=block.stages,
             )

@@ -32,12 +32,13 @@ try:
 except ModuleNotFoundError as missing:
     raise UserError("the fused backend needs Triton, and it is not installed") from missing
 
-from muxgcl.kernels.all_pairs import LARGEST, AllPairs, Precision, Side
+from muxgcl.kernels.all_pairs import LARGEST, TF32_BITS, AllPairs, Precision, Side
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16}
 PRECISION: Precision = "fp16"  # of products, where tables come in 32 bits
+NARROW = 16  # numbers in a row: too few for their rounding to even out, and cheap in 32 bits
 LOSS_TILE = 4096  # numbers of a table that a program of `_loss` holds
 
 
@@ -127,10 +128,10 @@ def _pairs(
     """Check what came, and bring it into the kernel's form."""
     if precision not in get_args(Precision):
         raise UserError(f"precision must be one of {get_args(Precision)}, got {precision!r}")
-    if weight is not None and weight.curve is not None:
-        raise UserError("the fused backend knows no weight curve; use backend chunked")
     if not anchor.is_cuda and not triton.knobs.runtime.interpret:
         raise UserError(f"the fused backend needs a CUDA device, got tensors on {anchor.device}")
+    if anchor.shape[1] <= NARROW:
+        precision = "fp32"
     nodes = ids if isinstance(ids, int) else len(anchor)
     stacked = not isinstance(ids, tuple) and len(anchor) % nodes == 0 and len(keys) % nodes == 0
     if weight is not None:
@@ -148,18 +149,25 @@ def _pairs(
     of_anchor, of_key = ids if isinstance(ids, tuple) else (None, None)
     if weight is None:
         sides = side(anchor, None, of_anchor), side(keys, None, of_key)
-        return AllPairs(*sides, 1.0, 0.0, temperature, precision)
+        return AllPairs(*sides, 1.0, 0.0, None, temperature, precision)
     sides = side(anchor, weight.rows, of_anchor), side(keys, weight.cols, of_key)
-    return AllPairs(*sides, weight.offset, weight.slope, temperature, precision)
+    curve = None if weight.curve is None else weight.curve.float().contiguous()
+    return AllPairs(*sides, weight.offset, weight.slope, curve, temperature, precision)
 
 
 def _table(rows: Tensor, precision: Precision) -> Tensor:
-    """Rows in the kernel's precision (half as they are), padded with zeros to a power of two."""
+    """Rows in the kernel's precision, padded with zeros to a power of two.
+
+    Rows that come in 16 bits stay so, unless 32 are wanted.
+    """
     width = max(16, triton.next_power_of_2(rows.shape[1]))
     if width > 512:
         raise UserError(f"the fused backend takes rows of up to 512 numbers, got {rows.shape[1]}")
-    if rows.dtype not in HALF.values():
+    if precision == "fp32" or rows.dtype not in HALF.values():
         rows = rows.to(HALF.get(precision, torch.float32))
+    if precision == "tf32" and rows.dtype == torch.float32:
+        bits = rows.view(torch.int32) + (1 << TF32_BITS - 1)
+        rows = (bits & -(1 << TF32_BITS)).view(torch.float32)
     if width > rows.shape[1]:
         rows = pad(rows, (0, width - rows.shape[1]))
     return rows.contiguous()

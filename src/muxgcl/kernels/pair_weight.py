@@ -16,7 +16,7 @@ class PairWeight:
 
     The rows of both tables are unit vectors, one per node; a stacked table of anchors or keys reads
     row `i % len(rows)`. With a `curve` the weight is that function of the cosine instead: its
-    values at equally spaced cosines from -1 to 1, joined by straight lines.
+    values, from 0 to 1, at equally spaced cosines from -1 to 1, joined by straight lines.
     """
 
     rows: Float[Tensor, "n r"]

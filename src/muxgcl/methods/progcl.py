@@ -91,11 +91,6 @@ class ProGcl(Method):
 
     def __init__(self, graph: Graph, cfg: ProGclConfig, context: Context) -> None:
         super().__init__()
-        if cfg.mode == "weight" and context.backend.startswith("fused"):
-            raise UserError(
-                "progcl's weights are a curve, which backend fused does not have; "
-                f"use auto, chunked or mode=mix, got {context.backend}"
-            )
         self.cfg, self.backend = cfg, context.backend
         self.switch = max(1, round(cfg.warm_up * context.epochs))  # epochs of GRACE
         self.scaled = features_scaled(cfg.row_normalize)
