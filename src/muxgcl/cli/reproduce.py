@@ -20,7 +20,6 @@ from muxgcl.reproduce.job import SCORES, Job
 from muxgcl.reproduce.layout import markdown
 from muxgcl.reproduce.plan import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.records import Record, Shelf
-from muxgcl.reproduce.render import render, told, write
 from muxgcl.reproduce.runner import Outcome, Runner
 
 Artefact = StrEnum("Artefact", [*ARTEFACTS, "all"])  # type: ignore[misc]
@@ -153,6 +152,8 @@ def _headline(job: Job, record: Record) -> str:
 
 
 def _render(wanted: tuple[str, ...], shelf: Shelf, scope: Scope, out: Path) -> dict[str, Any]:
+    from muxgcl.reproduce.render import render, told, write  # draws, which takes time to load
+
     files: list[str] = []
     missing: list[Job] = []
     for name in wanted:
