@@ -49,12 +49,13 @@ def test_walks_start_where_told_and_step_along_edges(
     assert (dense()[found[:, :-1], found[:, 1:]] > 0).all()
 
 
+@pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize(("p", "q"), [(1.0, 1.0), (0.25, 4.0), (4.0, 0.25), (0.5, 0.5), (3.0, 1.0)])
 def test_steps_follow_the_second_order_probabilities(
-    weights: list[float] | None, p: float, q: float
+    weights: list[float] | None, p: float, q: float, static: bool
 ) -> None:
-    found = walks(adjacency(weights), torch.arange(5).repeat(4000), 6, p, q)
+    found = walks(adjacency(weights), torch.arange(5).repeat(4000), 6, p, q, static=static)
     triples = found.unfold(1, 3, 1).reshape(-1, 3)  # (before, here, next) anywhere in a walk
     counts = torch.zeros(NODES, NODES, NODES)
     counts.index_put_(tuple(triples.T), torch.ones(len(triples)), accumulate=True)
@@ -115,3 +116,22 @@ def test_edges_are_found_and_other_pairs_are_not() -> None:
     source, target = torch.cartesian_prod(torch.arange(NODES), torch.arange(NODES)).T
     found = Roads.of(adjacency()).adjacent(source, target)
     assert torch.equal(found, dense()[source, target] > 0)
+
+
+@pytest.mark.parametrize(("p", "q"), [(4.0, 0.25), (0.25, 4.0), (1.0, 1.0), (2.0, 1.0)])
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_enough_proposals_are_made_at_once(
+    weights: list[float] | None, p: float, q: float
+) -> None:
+    """However its neighbours are composed, no node rejects them all more often than `MISS`."""
+    count = Roads.of(adjacency(weights)).at_once(p, q)
+    assert count is not None
+    biases = [1 / p, 1.0, 1 / q]
+    for degree in range(2, 40):
+        others = [(1 / p + (degree - 1) * bias) / degree for bias in (1.0, 1 / q)]
+        worst = min(others if weights is None else biases)
+        assert (1 - worst / max(biases)) ** count <= 1e-9
+
+
+def test_too_many_proposals_are_not_made_at_once() -> None:
+    assert Roads.of(adjacency()).at_once(100.0, 100.0) is None

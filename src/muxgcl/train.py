@@ -75,6 +75,7 @@ class Trainer:
             reason = f"{method.name} cannot be captured" if on_gpu else "there is no GPU in use"
             raise UserError(f"capture is on, but {reason}")
         self.captures = capture != "off" and on_gpu and method.capturable
+        method.static = on_gpu and method.capturable  # captured or not: the same numbers
         self._replay: torch.cuda.CUDAGraph | None = None
         self._names: list[str] = []
         self._terms = torch.empty(0)

@@ -33,7 +33,7 @@ def test_no_step_is_a_graph_convolution(graph: Graph) -> None:
     mine = filters(graph)
     gcn = GCN(graph.num_features, 12, hidden=12, final_activation=False)
     gcn.load_state_dict(mine.state_dict())
-    assert_close(mine(clean(graph), [0, 0]), gcn.embed(clean(graph)))
+    assert_close(mine(clean(graph), torch.tensor([0, 0])), gcn.embed(clean(graph)))
 
 
 def test_one_step_halves_the_way_to_a_convolution(graph: Graph) -> None:
@@ -42,7 +42,7 @@ def test_one_step_halves_the_way_to_a_convolution(graph: Graph) -> None:
     half = (torch.eye(graph.num_nodes) + a) / 2
     hidden = (half @ x @ mine.weights[0] + mine.biases[0] / 2).relu()
     want = half @ hidden @ mine.weights[1] + mine.biases[1] / 2
-    assert_close(mine(clean(graph), [1, 1]), want)
+    assert_close(mine(clean(graph), torch.tensor([1, 1])), want)
 
 
 def test_c_steps_add_the_bias_c_times(graph: Graph) -> None:
@@ -52,7 +52,7 @@ def test_c_steps_add_the_bias_c_times(graph: Graph) -> None:
     for _ in range(5):
         y = 0.5 * y + 0.5 * (a @ y + mine.biases[0])
     want = a @ (y.relu() @ mine.weights[1]) + mine.biases[1]
-    assert_close(mine(clean(graph), [5, 0]), want)
+    assert_close(mine(clean(graph), torch.tensor([5, 0])), want)
 
 
 def test_loss_is_inter_view_info_nce_from_the_first_view(graph: Graph) -> None:
@@ -60,7 +60,7 @@ def test_loss_is_inter_view_info_nce_from_the_first_view(graph: Graph) -> None:
     cfg = MaGclConfig(width=12, temperature=0.3, steps_one=(1, 1), steps_two=(4, 4), **still)
     method = MaGcl(graph, cfg, Context())
     u, v = (
-        torch.nn.functional.normalize(method.encoder(clean(graph), [c, c])).double() for c in (1, 4)
+        torch.nn.functional.normalize(method.encoder(clean(graph), torch.tensor([c, c]))).double() for c in (1, 4)
     )
     want = 0.0
     for i in range(graph.num_nodes):
@@ -74,7 +74,9 @@ def test_steps_are_drawn_per_layer_and_view_between_both_bounds(graph: Graph, mo
     seen = []
     real = Filters.forward
     monkeypatch.setattr(
-        Filters, "forward", lambda self, view, steps: seen.append(steps) or real(self, view, steps)
+        Filters,
+        "forward",
+        lambda self, view, counts, most: seen.append(counts.tolist()) or real(self, view, counts),
     )
     for _ in range(60):
         method.loss(graph)
@@ -82,9 +84,18 @@ def test_steps_are_drawn_per_layer_and_view_between_both_bounds(graph: Graph, mo
     assert {tuple(s) for s in seen[1::2]} == {(a, b) for a in (2, 3, 4) for b in (2, 3, 4)}
 
 
+@pytest.mark.parametrize("counts", [[0, 3], [1, 0], [5, 2], [7, 7]])
+def test_steps_beyond_the_count_have_no_effect(graph: Graph, counts: list[int]) -> None:
+    mine, view, wanted = filters(graph), clean(graph), torch.tensor(counts)
+    outputs = [mine(view, wanted), mine(view, wanted, 7)]
+    assert_close(*outputs, rtol=0, atol=0)
+    grads = [torch.autograd.grad(out.square().sum(), list(mine.parameters())) for out in outputs]
+    assert_close(*grads, rtol=0, atol=0)
+
+
 def test_embedding_takes_two_steps_in_every_layer(graph: Graph) -> None:
     method = MaGcl(graph, MaGclConfig(width=12), Context())
-    assert_close(method.embed(graph), method.encoder(clean(graph), [2, 2]))
+    assert_close(method.embed(graph), method.encoder(clean(graph), torch.tensor([2, 2])))
 
 
 @pytest.mark.parametrize("wrong", [{"steps_one": (2, 1)}, {"steps_two": (-1, 1)}])

@@ -4,9 +4,12 @@ Having come from t to v, a second-order walk goes on to the neighbour x of v wit
 proportional to $\alpha(t, x)\, w_{vx}$, where $\alpha$ is $1/p$ if x = t, 1 if x is a neighbour of
 t, and $1/q$ otherwise (Grover and Leskovec 2016, <https://arxiv.org/abs/1607.00653>). The usual
 tables hold these for every pair of adjacent edges; here a neighbour is proposed by its edge weight
-and accepted with probability $\alpha / \max \alpha$, which needs no table and is exact.
+and accepted with probability $\alpha / \max \alpha$, which needs no table and is exact. Static
+walks make so many proposals at once that all are rejected once in 10^9 steps at most: a GPU then
+need not be asked whether another round is wanted.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,8 +19,10 @@ from torch import Tensor
 
 from muxgcl.graph import Adjacency
 
-Steps = Int[Tensor, " w"]  # one node a walk
+Steps = Int[Tensor, " *w"]  # one node a walk
 Walks = Int[Tensor, "w t"]
+MISS = 1e-9  # how likely all proposals that are made at once may be rejected
+MOST_AT_ONCE = 512  # proposals; with fewer accepted ones they are made in rounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,34 +70,56 @@ class Roads:
             edge = torch.searchsorted(self.mass, low + chance * (high - low), right=True) - 1
         return torch.where(degree > 0, self.target[edge.clamp(min=first).clamp(max=last)], here)
 
-    def adjacent(self, source: Steps, target: Steps) -> Bool[Tensor, " w"]:
+    def adjacent(self, source: Steps, target: Steps) -> Bool[Tensor, " *w"]:
         """Whether there is an edge."""
         return contains(self.key, source * len(self.degree) + target)
 
     def biased_step(self, before: Steps, here: Steps, p: float, q: float) -> Steps:
         """A neighbour of `here` for each walk that came from `before`, by rejection."""
         there = self.step(here)
-        most = max(1 / p, 1.0, 1 / q)
         # nothing to choose with one neighbour or none
         open_walks = (self.degree[here] > 1).nonzero().squeeze(1)
         while len(open_walks):
-            origin, proposal = before[open_walks], there[open_walks]
-            near = self.adjacent(origin, proposal)
-            bias = torch.where(proposal == origin, 1 / p, torch.where(near, 1.0, 1 / q))
-            rejected = torch.rand(bias.shape, device=bias.device) * most >= bias
-            open_walks = open_walks[rejected]
+            accepted = self._accepts(before[open_walks], there[open_walks], p, q)
+            open_walks = open_walks[~accepted]
             there[open_walks] = self.step(here[open_walks])
         return there
 
+    def at_once(self, p: float, q: float) -> int | None:
+        """How many proposals are enough for a step; None if that would be too many."""
+        most, back, away = max(1 / p, 1.0, 1 / q), 1 / p, min(1.0, 1 / q)
+        # the worst there is: of two neighbours one is the way back; weights may make it all there is
+        least = min(away, (back + away) / 2 if self.mass is None else back) / most
+        count = math.ceil(math.log(MISS) / math.log1p(-least)) if least < 1 else 1
+        return count if count <= MOST_AT_ONCE else None
 
-def contains(ascending: Int[Tensor, " e"], wanted: Int[Tensor, " w"]) -> Bool[Tensor, " w"]:
+    def static_step(self, before: Steps, here: Steps, p: float, q: float) -> Steps:
+        """The same without a look at what was rejected: the first accepted of many proposals."""
+        proposals = self.step(here[:, None].expand(-1, self.at_once(p, q) or 1))  # [w, count]
+        accepted = self._accepts(before[:, None].expand_as(proposals), proposals, p, q)
+        first = accepted.int().argmax(1, keepdim=True)
+        return proposals.gather(1, first).squeeze(1)
+
+    def _accepts(self, before: Steps, proposal: Steps, p: float, q: float) -> Bool[Tensor, " *w"]:
+        near = self.adjacent(before, proposal)
+        bias = torch.where(proposal == before, 1 / p, torch.where(near, 1.0, 1 / q))
+        return torch.rand(bias.shape, device=bias.device) * max(1 / p, 1.0, 1 / q) < bias
+
+
+def contains(ascending: Int[Tensor, " e"], wanted: Int[Tensor, " *w"]) -> Bool[Tensor, " *w"]:
     """Which of the wanted numbers are in a sorted list, by binary search."""
     place = torch.searchsorted(ascending, wanted).clamp(max=len(ascending) - 1)
     return ascending[place] == wanted
 
 
 def walks(
-    adjacency: Adjacency | Roads, starts: Steps, length: int, p: float = 1.0, q: float = 1.0
+    adjacency: Adjacency | Roads,
+    starts: Steps,
+    length: int,
+    p: float = 1.0,
+    q: float = 1.0,
+    *,
+    static: bool = False,
 ) -> Walks:
     """Walks of `length` nodes, the start included, one from each entry of `starts`.
 
@@ -102,6 +129,7 @@ def walks(
         length: how many nodes a walk has.
         p: return parameter; above 1 a walk seldom turns back.
         q: in-out parameter; below 1 a walk moves away from where it came from.
+        static: propose often enough at once instead of until something is accepted.
     """
     roads = adjacency if isinstance(adjacency, Roads) else Roads.of(adjacency)
     first_order = p == q == 1
@@ -110,5 +138,6 @@ def walks(
         if first_order or len(path) == 1:
             path.append(roads.step(path[-1]))
         else:
-            path.append(roads.biased_step(path[-2], path[-1], p, q))
+            step = roads.static_step if static else roads.biased_step
+            path.append(step(path[-2], path[-1], p, q))
     return torch.stack(path, 1)

@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate.arrays import Labels, Table, checked_labels, unit_rows
+from muxgcl.evaluate.probe import on_all_cores
 from muxgcl.evaluate.statistics import Summary, summarise
 
 STARTS = 10  # k-means++ starts a repeat; the tightest is kept, as in scikit-learn before 1.4
@@ -59,9 +60,11 @@ def cluster(z: Table, y: Labels, *, repeats: int = 5, seed: int = 0) -> Clusteri
     labelled = y >= 0
     if not labelled.any():
         raise UserError("expected labels to compare the clusters with, got none")
-    found = [
-        assign(z, len(np.unique(y[labelled])), seed=seed + i)[labelled] for i in range(repeats)
-    ]
+    count, rows = len(np.unique(y[labelled])), unit_rows(z)
+    with threadpool_limits(limits=1):
+        found = on_all_cores(
+            lambda i: assign(rows, count, seed=seed + i)[labelled], range(repeats)
+        )
     return ClusteringResult(
         tuple(float(normalized_mutual_info_score(y[labelled], groups)) for groups in found),
         tuple(float(adjusted_rand_score(y[labelled], groups)) for groups in found),

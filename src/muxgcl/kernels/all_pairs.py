@@ -289,7 +289,8 @@ class AllPairs:
                 KNOTS=0 if self.curve is None else len(self.curve),
                 ROUNDED_BITS=TF32_BITS if self.precision == "tf32" else 0,
                 num_warps=block.warps,
-                num_stages=block.stages,
+                # the compiler cannot fetch ahead where a product decides what to fetch
+                num_stages=block.stages if self.curve is None else 1,
             )
         return sums, pulls
 

@@ -33,9 +33,10 @@ class Method(nn.Module):
     paper: ClassVar[str]  # authors and year, then the address
     cost: ClassVar[str]  # "linear" or "quadratic" in the number of nodes, or "none"
     Config: ClassVar[type[Any]]
-    capturable: ClassVar[bool] = True  # the step has static shapes and no host-side decisions
     inductive: ClassVar[bool] = True  # can embed a graph it was not trained on
     trainable: ClassVar[bool] = True  # has something to train; if not, its loss has no terms
+    capturable: bool = True  # the step can do without host-side decisions
+    static: bool = False  # and does, even where a look at the data would save work
 
     def prepare(self, graph: Graph) -> None:
         """Compute what depends on the training graph alone, once before training."""

@@ -10,9 +10,9 @@ $$\mathcal L = \tfrac12 \big[\mathrm{NCE}(Z_1, Z_2) + \mathrm{NCE}(Z_2, Z_1)\big
 \qquad Z_v = \mathrm{project}(P H_v).$$
 
 Negatives come from the other view alone, as in the authors' code (the paper lists both views).
-Departs from it: $P$ is never stored. The Gaussian sketch, $P_{ij} \sim N(0, 1/k)$, is drawn in
-blocks of rows from a seed of the step, and drawn again for the gradient. `sketch = "sparse"` has a
-few entries of $\pm 1/\sqrt s$ in each column instead: the same covariance in expectation for
+Departs from it: a large $P$ is never stored. The Gaussian sketch, $P_{ij} \sim N(0, 1/k)$, is then
+drawn in blocks of rows from a seed of the step, and again for the gradient. `sketch = "sparse"` has
+a few entries of $\pm 1/\sqrt s$ in each column instead: the same covariance in expectation for
 O(s n) work, but a row mixes about s / ratio nodes rather than all. The single-view variant is left
 out.
 """
@@ -70,7 +70,6 @@ class Costa(Method):
     paper: ClassVar = "Zhang et al. 2022, https://arxiv.org/abs/2206.04726"
     cost: ClassVar = "quadratic"
     Config: ClassVar = CostaConfig
-    capturable: ClassVar = False  # each step seeds its sketch on the host
 
     def __init__(self, graph: Graph, cfg: CostaConfig, context: Context) -> None:
         super().__init__()
@@ -81,6 +80,7 @@ class Costa(Method):
             graph.num_features, cfg.width, layers=cfg.layers, hidden=cfg.width, act=cfg.activation
         )
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
+        self.capturable = self._is_small(graph.num_nodes)
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """Inter-view InfoNCE over the rows of one sketch of both views."""
@@ -95,11 +95,20 @@ class Costa(Method):
 
     def mix(self, nodes: Nodes) -> Float[Tensor, "k d"]:
         """The product with a fresh sketch of the node axis."""
-        rows = max(1, int(self.cfg.ratio * len(nodes)))
+        rows = self._rows(len(nodes))
         if self.cfg.sketch == "sparse":
             return sparse_sketch(rows, len(nodes), nodes.device) @ nodes
-        seed = int(torch.randint(2**62, ()))
+        if self._is_small(len(nodes)):
+            return torch.randn(rows, len(nodes), device=nodes.device) * rows**-0.5 @ nodes
+        seed = int(torch.randint(2**62, ()))  # drawn again in the backward pass, from the seed
         return _Sketched.apply(nodes, Gaussian(rows, len(nodes), seed))
+
+    def _rows(self, nodes: int) -> int:
+        return max(1, int(self.cfg.ratio * nodes))
+
+    def _is_small(self, nodes: int) -> bool:
+        """Whether the whole sketch may be kept until the backward pass."""
+        return self.cfg.sketch == "gaussian" and 4 * nodes * self._rows(nodes) <= BLOCK_BYTES
 
     def _nce(self, one: Nodes, two: Nodes) -> Scalar:
         return contrast(one, two, temperature=self.cfg.temperature, backend=self.backend)

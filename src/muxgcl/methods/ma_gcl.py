@@ -23,7 +23,8 @@ from itertools import pairwise
 from typing import ClassVar
 
 import torch
-from torch import nn
+from jaxtyping import Int
+from torch import Tensor, nn
 
 from muxgcl.augment import Corrupt, View, clean
 from muxgcl.encoder import Activation, activation
@@ -34,6 +35,8 @@ from muxgcl.methods.base import Context, Method
 from muxgcl.methods.of_graph import features_scaled
 from muxgcl.projector import unit_rows
 from muxgcl.shapes import Nodes, Scalar
+
+Counts = Int[Tensor, " layers"]  # of propagation steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,6 @@ class MaGcl(Method):
     paper: ClassVar = "Gong et al. 2023, https://arxiv.org/abs/2212.07035"
     cost: ClassVar = "quadratic"
     Config: ClassVar = MaGclConfig
-    capturable: ClassVar = False  # the host draws how often to propagate: no step is done in vain
 
     def __init__(self, graph: Graph, cfg: MaGclConfig, context: Context) -> None:
         super().__init__()
@@ -87,7 +89,7 @@ class MaGcl(Method):
         graph = self.scaled(graph)
         bounds = self.cfg.steps_one, self.cfg.steps_two
         one, two = (
-            unit_rows(self.encoder(view(graph), self._draw(*between)))
+            unit_rows(self._encode(view(graph), *between))
             for view, between in zip(self.views, bounds, strict=True)
         )
         loss = contrast(one, two, temperature=self.cfg.temperature, backend=self.backend)
@@ -95,10 +97,14 @@ class MaGcl(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The un-augmented graph with the same number of steps in every layer."""
-        return self.encoder(clean(self.scaled(graph)), [self.cfg.embed_steps] * self.cfg.layers)
+        view, count = clean(self.scaled(graph)), self.cfg.embed_steps
+        counts = torch.full((self.cfg.layers,), count, device=graph.device)
+        return self.encoder(view, counts, count)
 
-    def _draw(self, fewest: int, most: int) -> list[int]:
-        return torch.randint(fewest, most + 1, (self.cfg.layers,)).tolist()
+    def _encode(self, view: View, fewest: int, most: int) -> Nodes:
+        device = view.propagation.device
+        counts = torch.randint(fewest, most + 1, (self.cfg.layers,), device=device)
+        return self.encoder(view, counts, most if self.static else None)
 
 
 class Filters(nn.Module):
@@ -112,14 +118,22 @@ class Filters(nn.Module):
         self.biases = nn.ParameterList(torch.zeros(b) for b in widths[1:])
         self.act = activation(act)
 
-    def forward(self, view: View, steps: Sequence[int]) -> Nodes:
-        """The last layer's output, without an activation after it."""
+    def forward(self, view: View, counts: Counts, most: int | None = None) -> Nodes:
+        """The last layer's output, without an activation after it.
+
+        Args:
+            view: what to propagate, and along what.
+            counts: steps of each layer.
+            most: do so many in every layer, those beyond its count without effect. By default the
+                counts are looked at, and no step is done in vain.
+        """
         nodes = view.project(self.weights[0])
-        for k, (bias, count) in enumerate(zip(self.biases, steps, strict=True), start=1):
-            if count == 0:
-                nodes = view.propagation @ nodes + bias
-            for _ in range(count):
-                nodes = (nodes + view.propagation @ nodes + bias) / 2
+        for k, (bias, count) in enumerate(zip(self.biases, counts, strict=True), start=1):
+            far = view.propagation @ nodes + bias
+            nodes = torch.where(count == 0, far, (nodes + far) / 2)
+            for step in range(1, int(count) if most is None else most):
+                further = (nodes + view.propagation @ nodes + bias) / 2
+                nodes = torch.where(step < count, further, nodes)
             if k < len(self.weights):
                 nodes = self.act(nodes) @ self.weights[k]
         return nodes

@@ -38,11 +38,16 @@ class Node2vec(Deepwalk):
 
     name: ClassVar = "node2vec"
     paper: ClassVar = "Grover and Leskovec 2016, https://arxiv.org/abs/1607.00653"
-    capturable: ClassVar = False  # how often a step is rejected is not known beforehand
     Config: ClassVar = Node2vecConfig
 
     cfg: Node2vecConfig
 
+    def prepare(self, graph: Graph) -> None:
+        """See also whether steps can be drawn without asking how many were rejected."""
+        super().prepare(graph)
+        self.capturable = self.roads(graph).at_once(self.cfg.p, self.cfg.q) is not None
+
     def walk(self, graph: Graph, begin: NodeIndex) -> Tensor:
         """Second-order walks."""
-        return walks(self.roads(graph), begin, self.cfg.walk_length, self.cfg.p, self.cfg.q)
+        cfg, roads = self.cfg, self.roads(graph)
+        return walks(roads, begin, cfg.walk_length, cfg.p, cfg.q, static=self.static)

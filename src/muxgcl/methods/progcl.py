@@ -87,7 +87,7 @@ class ProGcl(Method):
     paper: ClassVar = "Xia et al. 2022, https://arxiv.org/abs/2110.02027"
     cost: ClassVar = "quadratic"
     Config: ClassVar = ProGclConfig
-    capturable: ClassVar = False  # the objective changes during training
+    capturable = False  # the objective changes during training
 
     def __init__(self, graph: Graph, cfg: ProGclConfig, context: Context) -> None:
         super().__init__()
