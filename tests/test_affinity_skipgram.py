@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from muxgcl.affinity import SkipGram, skip_gram, skipgram
+from muxgcl.affinity import Roads, SkipGram, skip_gram, skipgram
 from muxgcl.datasets import planted
 from muxgcl.graph import Graph
 
@@ -61,9 +61,22 @@ def settings(epochs: int) -> dict[str, float]:
     }
 
 
-def test_every_batch_of_a_round_is_walked_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_node_is_walked_from_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(skipgram, "BATCH", 7)
     graph = Graph.from_data(planted(nodes=30, classes=2, isolated=2))
+    linked = Roads.of(graph.adjacency).linked
     steps: list[tuple[int, int]] = []
+    begun: list[torch.Tensor] = []
+    real = SkipGram.loss
+
+    def watched(self: SkipGram, walked: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+        begun.append(walked[:, 0])
+        return real(self, walked, others)
+
+    monkeypatch.setattr(SkipGram, "loss", watched)
     skip_gram(graph, **settings(2), on_step=lambda done, total: steps.append((done, total)))
-    assert steps == [(k + 1, 2 * 4 * 4) for k in range(2 * 4 * 4)]  # 28 starts in batches of 7
+    assert steps == [(4 * (k + 1), 32) for k in range(8)]  # 28 starts in 4 batches of 7
+    assert [len(batch) for batch in begun] == [7] * 32
+    for k in range(0, 32, 4):
+        assert torch.equal(torch.cat(begun[k : k + 4]).sort().values, linked)
+    assert not torch.equal(begun[0], begun[4])

@@ -120,9 +120,7 @@ def test_edges_are_found_and_other_pairs_are_not() -> None:
 
 @pytest.mark.parametrize(("p", "q"), [(4.0, 0.25), (0.25, 4.0), (1.0, 1.0), (2.0, 1.0)])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
-def test_enough_proposals_are_made_at_once(
-    weights: list[float] | None, p: float, q: float
-) -> None:
+def test_enough_proposals_are_made_at_once(weights: list[float] | None, p: float, q: float) -> None:
     """However its neighbours are composed, no node rejects them all more often than `MISS`."""
     count = Roads.of(adjacency(weights)).at_once(p, q)
     assert count is not None

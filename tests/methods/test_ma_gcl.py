@@ -60,7 +60,8 @@ def test_loss_is_inter_view_info_nce_from_the_first_view(graph: Graph) -> None:
     cfg = MaGclConfig(width=12, temperature=0.3, steps_one=(1, 1), steps_two=(4, 4), **still)
     method = MaGcl(graph, cfg, Context())
     u, v = (
-        torch.nn.functional.normalize(method.encoder(clean(graph), torch.tensor([c, c]))).double() for c in (1, 4)
+        torch.nn.functional.normalize(method.encoder(clean(graph), torch.tensor([c, c]))).double()
+        for c in (1, 4)
     )
     want = 0.0
     for i in range(graph.num_nodes):

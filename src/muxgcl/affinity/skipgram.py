@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, softplus
 
 from muxgcl.affinity.walks import Roads, Walks, walks
+from muxgcl.capture import repeat
 from muxgcl.graph import Graph
 from muxgcl.shapes import Nodes, Scalar
 
@@ -82,19 +83,29 @@ def skip_gram(
     """Train a table on walks from every node; a node without neighbours gets a zero row."""
     roads = Roads.of(graph.adjacency)
     linked = roads.linked
+    if not len(linked):
+        return graph.adjacency.weight.new_zeros(graph.num_nodes, width)
     model = SkipGram(graph.num_nodes, width, context=context, negatives=negatives).to(graph.device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
-    rounds = epochs * walks_per_node  # each with one walk from every node
+    rate = torch.tensor(lr, device=graph.device)
+    optimizer = torch.optim.Adam(model.parameters(), rate, fused=True, capturable=rate.is_cuda)
+    rounds = epochs * walks_per_node
     batches = min(MOST_BATCHES, -(-len(linked) // BATCH))
-    decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, rounds * batches)
-    for done in range(rounds if len(linked) else 0):
-        starts = linked[torch.randperm(len(linked), device=linked.device)]
-        for k, walked in enumerate(walks(roads, starts, length, p, q).tensor_split(batches)):
+    static = graph.device.type == "cuda" and roads.at_once(p, q) is not None
+
+    def one_round() -> None:
+        """One walk from every node."""
+        starts = linked[torch.rand(len(linked), device=linked.device).argsort()]
+        met = walks(roads, starts, length, p, q, static=static)
+        for walked in met.tensor_split(batches):
             drawn = torch.randint(len(linked), (SHARED_NEGATIVES,), device=linked.device)
             optimizer.zero_grad()
             model.loss(walked, linked[drawn]).backward()
             optimizer.step()
-            decay.step()
-            if on_step is not None:
-                on_step(done * batches + k + 1, rounds * batches)
+            rate.sub_(lr / (rounds * batches))
+
+    def after(done: int) -> None:
+        if on_step is not None:
+            on_step(done * batches, rounds * batches)
+
+    repeat(one_round, rounds, graph.device, after, capture=static)
     return model.table.detach() * (roads.degree > 0)[:, None]

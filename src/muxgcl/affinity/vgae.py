@@ -19,6 +19,7 @@ from torch.nn.functional import embedding, logsigmoid
 
 from muxgcl.affinity.walks import contains
 from muxgcl.augment import clean
+from muxgcl.capture import repeat
 from muxgcl.encoder import GCN
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.shapes import EdgeIndex, Nodes, PerEdge, Scalar
@@ -102,12 +103,15 @@ def vgae(
 ) -> Nodes:
     """Train on all edges; the mean embedding."""
     model = Vgae(graph.num_features, width).to(graph.device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
-    for step in range(epochs):
+    on_gpu = graph.device.type == "cuda"
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True, capturable=on_gpu)
+
+    def step() -> None:
         optimizer.zero_grad()
         torch.stack(list(model.loss(graph).values())).sum().backward()
         optimizer.step()
-        if on_step is not None:
-            on_step(step + 1, epochs)
+
+    after = None if on_step is None else lambda done: on_step(done, epochs)
+    repeat(step, epochs, graph.device, after)
     with torch.no_grad():
         return model.embed(graph)

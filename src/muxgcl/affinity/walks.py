@@ -88,7 +88,7 @@ class Roads:
     def at_once(self, p: float, q: float) -> int | None:
         """How many proposals are enough for a step; None if that would be too many."""
         most, back, away = max(1 / p, 1.0, 1 / q), 1 / p, min(1.0, 1 / q)
-        # the worst there is: of two neighbours one is the way back; weights may make it all there is
+        # at worst one of two neighbours is the way back, and edge weights may make it weigh all
         least = min(away, (back + away) / 2 if self.mass is None else back) / most
         count = math.ceil(math.log(MISS) / math.log1p(-least)) if least < 1 else 1
         return count if count <= MOST_AT_ONCE else None

@@ -62,9 +62,7 @@ def cluster(z: Table, y: Labels, *, repeats: int = 5, seed: int = 0) -> Clusteri
         raise UserError("expected labels to compare the clusters with, got none")
     count, rows = len(np.unique(y[labelled])), unit_rows(z)
     with threadpool_limits(limits=1):
-        found = on_all_cores(
-            lambda i: assign(rows, count, seed=seed + i)[labelled], range(repeats)
-        )
+        found = on_all_cores(lambda i: assign(rows, count, seed=seed + i)[labelled], range(repeats))
     return ClusteringResult(
         tuple(float(normalized_mutual_info_score(y[labelled], groups)) for groups in found),
         tuple(float(adjusted_rand_score(y[labelled], groups)) for groups in found),

@@ -1,0 +1,48 @@
+"""One piece of work many times over: on a GPU it is recorded once and then played back."""
+
+from collections.abc import Callable
+
+import torch
+
+WARM_UP = 2  # times that work is done before it is recorded, as CUDA's libraries want
+
+
+def repeat(
+    work: Callable[[], None],
+    times: int,
+    device: torch.device,
+    after: Callable[[int], None] | None = None,
+    *,
+    capture: bool = True,
+) -> None:
+    """Do the work so many times; `after` is told how often it was done.
+
+    What is captured must have static shapes and decide nothing on the host.
+    """
+    capture = capture and device.type == "cuda"
+    replay = work
+    for done in range(times):
+        if capture and done < WARM_UP:
+            _aside(work)
+        else:
+            if capture and done == WARM_UP:
+                replay = _recorded(work)
+            replay()
+        if after is not None:
+            after(done + 1)
+
+
+def _aside(work: Callable[[], None]) -> None:
+    """Do it on a stream of its own: what is recorded later must not hang on the default one."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        work()
+    torch.cuda.current_stream().wait_stream(stream)
+
+
+def _recorded(work: Callable[[], None]) -> Callable[[], None]:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay
