@@ -43,12 +43,16 @@ def evaluate(
     """The value, and the gradient of every table."""
     leaves = [table.detach().to(dtype).requires_grad_() for table in tables]
     if weight is not None:
+        rows = weight.rows.to(dtype)
+        cols = rows if weight.cols is weight.rows else weight.cols.to(dtype)
         curve = None if weight.curve is None else weight.curve.to(dtype)
-        weight = replace(
-            weight, rows=weight.rows.to(dtype), cols=weight.cols.to(dtype), curve=curve
-        )
+        weight = replace(weight, rows=rows, cols=cols, curve=curve)
     value = function(*leaves, weight, **settings)
     return [value, *torch.autograd.grad(value, leaves, upstream.to(value.dtype))]
+
+
+def _with_itself(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda table, *rest, **settings: function(table, table, *rest, **settings)
 
 
 def error(got: Tensor, want: Tensor) -> float:
@@ -70,8 +74,13 @@ def assert_agrees(
     precision: str = "fp16",
     **settings: Any,
 ) -> None:
-    """Within `value` and `gradient` of the definition in float64."""
+    """Within `value` and `gradient` of the definition in float64.
+
+    One table alone is contrasted with itself.
+    """
     definition = getattr(reference, function.__name__)
+    if len(tables) == 1:
+        function, definition = _with_itself(function), _with_itself(definition)
     want = evaluate(definition, tables, weight, upstream, torch.float64, **settings)
     got = evaluate(function, tables, weight, upstream, dtype, precision=precision, **settings)
     errors = [error(ours, theirs) for ours, theirs in zip(got, want, strict=True)]

@@ -1,6 +1,7 @@
 """The fused kernel against the definition in float64, on the CPU through Triton's interpreter."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -81,6 +82,30 @@ def test_weights_are_cut_to_0_and_1(offset: float, slope: float) -> None:
     z = unit(70, 20)
     weight = PairWeight(unit(70, 4), unit(70, 4), offset, slope)
     assert_agrees(fused.negative_sum, [z, z], weight, spread(70), temperature=0.5)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(
+    ("views", "temperature"),
+    # in one view a row is its own positive: at 0.05 hardly a push is left beside it
+    [(1, 0.4), (1, 3.0), (2, 0.05), (2, 0.4), (2, 3.0), (3, 0.05), (3, 0.4)],
+)
+def test_a_table_is_contrasted_with_itself(n: int, views: int, temperature: float) -> None:
+    weight = pair_weight(n, n, 12)
+    how = {"temperature": temperature, "nodes": n}
+    for given in (None, replace(weight, cols=weight.rows), weight):
+        assert_agrees(fused.contrast, [unit(views * n, 24)], given, torch.tensor(-0.7), **how)
+
+
+def test_a_table_with_itself_needs_one_product_less(monkeypatch) -> None:
+    z = unit(40, 24).requires_grad_()
+    walked = []
+    real = all_pairs.AllPairs._walk
+    monkeypatch.setattr(
+        all_pairs.AllPairs, "_walk", lambda *a, **k: walked.append(k.get("pulls")) or real(*a, **k)
+    )
+    fused.contrast(z, z, temperature=0.4, nodes=20).backward()
+    assert walked == [False, None]  # the sums alone, then one walk for both roles
 
 
 @pytest.mark.parametrize("knots", [2, 33, 4097])

@@ -63,6 +63,35 @@ def test_the_contrast_of_two_views_is_that_of_the_definition(
     assert_agrees(fused.contrast, tables, weight, upstream, temperature=temperature, nodes=n)
 
 
+@pytest.mark.parametrize("rows", [unit, clustered])
+@pytest.mark.parametrize("temperature", [0.05, 0.2, 1.0, 3.0])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 1301, 2708])
+def test_a_table_is_contrasted_with_itself(
+    rows: Callable, temperature: float, weighted: bool, n: int
+) -> None:
+    weight = pair_weight(n, n, 128, GPU)
+    weight = replace(weight, cols=weight.rows) if weighted else None
+    upstream = torch.tensor(-0.7, device=GPU)
+    tables = [rows(2 * n, 256, GPU)]
+    assert_agrees(fused.contrast, tables, weight, upstream, temperature=temperature, nodes=n)
+
+
+@pytest.mark.parametrize("precision", ["fp16", "tf32", "fp32"])
+@pytest.mark.parametrize("d", [24, 128, 200, 512])
+def test_a_table_of_any_width_with_itself(precision: str, d: int) -> None:
+    weight = pair_weight(140, 140, 40, GPU)
+    assert_agrees(
+        fused.contrast,
+        [unit(280, d, GPU)],
+        replace(weight, cols=weight.rows),
+        torch.tensor(1.3, device=GPU),
+        temperature=0.5,
+        nodes=140,
+        precision=precision,
+    )
+
+
 @pytest.mark.parametrize(
     ("precision", "d", "r"),
     [

@@ -82,6 +82,13 @@ FORWARD: Table = {
     },
 }
 BACKWARD: Table = FORWARD.copy()
+SUMS: Table = FORWARD | {
+    "half": {
+        128: Block(rows=128, cols=64, shared=2, warps=8, stages=3),
+        256: Block(rows=128, cols=32, shared=2, warps=8, stages=3),
+        512: Block(rows=64, cols=64, shared=1, warps=8, stages=2),
+    }
+}
 
 
 @triton.jit(do_not_specialize=["owns", "others"])  # one binary for graphs of any size
@@ -93,9 +100,10 @@ def _walk(
     own_node_ptr,  # [owns]            node of every row, or None: the row's place in its view
     other_node_ptr,  # [others]        or None
     curve_ptr,  # [KNOTS]              the weight as a function of the cosine of its rows, or None
+    own_factor_ptr,  # [own views * owns]  added to the factors of the other rows, or None
     factor_ptr,  # [VIEWS * others]    a factor of each other row, or None
     sum_ptr,  # [parts, own views * owns]      out, or None
-    pull_ptr,  # [parts, own views * owns, D]  out
+    pull_ptr,  # [parts, own views * owns, D]  out, or None
     owns,
     others,
     offset,
@@ -127,6 +135,8 @@ def _walk(
     own = tl.load(own_ptr + own_row[:, None] * D + across, mask=here[:, None], other=0.0)
     other_row = place // COLS * others + node  # [WIDTH] rows of the first tile
     other_at = other_row[:, None] * D + across  # [WIDTH, D]
+    if own_factor_ptr is not None:
+        own_factor = tl.load(own_factor_ptr + own_row, mask=here, other=0.0)
     own_node = row
     if own_node_ptr is not None:
         own_node = tl.load(own_node_ptr + row, mask=here, other=-1)
@@ -188,7 +198,9 @@ def _walk(
                     weight = tl.broadcast_to(weight[:, None, :], [ROWS, SHARED, COLS])
                     weight = tl.reshape(weight, [ROWS, WIDTH])
                 push *= weight
-            if factor_ptr is not None and not LOGARITHMS:
+            if own_factor_ptr is not None:
+                push *= own_factor[:, None] + factor
+            elif factor_ptr is not None and not LOGARITHMS:
                 push *= factor
             if PEELED:
                 other_node = start + node  # [WIDTH]
@@ -197,13 +209,15 @@ def _walk(
                 push = tl.where((own_node[:, None] != other_node) & there, push, 0.0)
             if sum_ptr is not None:
                 total += tl.sum(push, 1)
-            if ROUNDED_BITS:
-                bits = push.to(tl.int32, bitcast=True) + (1 << ROUNDED_BITS - 1)
-                push = (bits & -(1 << ROUNDED_BITS)).to(tl.float32, bitcast=True)
-            pull = tl.dot(push.to(other.dtype), other, pull, input_precision=PRECISION)
+            if pull_ptr is not None:
+                if ROUNDED_BITS:
+                    bits = push.to(tl.int32, bitcast=True) + (1 << ROUNDED_BITS - 1)
+                    push = (bits & -(1 << ROUNDED_BITS)).to(tl.float32, bitcast=True)
+                pull = tl.dot(push.to(other.dtype), other, pull, input_precision=PRECISION)
 
     out = (part * tl.num_programs(1) * owns).to(tl.int64) + own_row  # [ROWS]
-    tl.store(pull_ptr + out[:, None] * D + across, pull, mask=here[:, None])
+    if pull_ptr is not None:
+        tl.store(pull_ptr + out[:, None] * D + across, pull, mask=here[:, None])
     if sum_ptr is not None:
         tl.store(sum_ptr + out, total, mask=here)
 
@@ -231,15 +245,30 @@ class AllPairs:
     temperature: float
     precision: Precision
 
+    def sums(self) -> Tensor:
+        """Parts of the anchors' sums [parts, n] alone, times `LARGEST`."""
+        found = self._walk(self.anchors, self.keys, SUMS, math.log2(LARGEST), pulls=False)[0]
+        assert found is not None
+        return found
+
     def forward(self) -> tuple[Tensor, Tensor]:
         """Parts of the anchors' sums [parts, n] and pulls [parts, n, D], times `LARGEST`."""
-        sums, pulls = self._walk(self.anchors, self.keys, FORWARD, math.log2(LARGEST), None)
+        sums, pulls = self._walk(self.anchors, self.keys, FORWARD, math.log2(LARGEST))
         assert sums is not None
+        assert pulls is not None
         return sums, pulls
 
-    def backward(self, factor: Tensor, *, logarithms: bool = False) -> Tensor:
-        """Parts of the keys' pulls [parts, m, D], each anchor's push times its factor."""
-        return self._walk(self.keys, self.anchors, BACKWARD, 0.0, factor, logarithms)[1]
+    def backward(
+        self, factor: Tensor, *, logarithms: bool = False, own_too: bool = False
+    ) -> Tensor:
+        """Parts of the keys' pulls [parts, m, D], each anchor's push times its factor.
+
+        Where anchors and keys are the same, `own_too` adds the key's own factor to the anchor's.
+        """
+        own = factor if own_too else None
+        pulls = self._walk(self.keys, self.anchors, BACKWARD, 0.0, factor, own, logarithms)[1]
+        assert pulls is not None
+        return pulls
 
     def _walk(
         self,
@@ -247,16 +276,20 @@ class AllPairs:
         other: Side,
         blocks: Table,
         lift: float,
-        factor: Tensor | None,
+        factor: Tensor | None = None,
+        own_factor: Tensor | None = None,
         logarithms: bool = False,
-    ) -> tuple[Tensor | None, Tensor]:
+        *,
+        pulls: bool = True,
+    ) -> tuple[Tensor | None, Tensor | None]:
         width, rank = own.table.shape[1], 0 if own.weight is None else own.weight.shape[1]
         processors, memory = chip(own.table.device)
         block = choose(blocks, own.table.dtype, self.precision, width, rank, memory)
         grid = triton.cdiv(own.count, block.rows), own.views
         parts = split(grid[0] * grid[1], triton.cdiv(other.count, block.cols), processors)
-        pulls = own.table.new_empty((parts, *own.table.shape), dtype=torch.float32)
-        sums = pulls.new_empty(pulls.shape[:2]) if factor is None else None
+        shape = parts, *own.table.shape
+        total = None if factor is not None else _empty(own.table, shape[:2])
+        pull = _empty(own.table, shape) if pulls else None
         rate = math.log2(math.e) / self.temperature
         centred = self.temperature < SHARP
         with torch.cuda.device_of(own.table):
@@ -268,9 +301,10 @@ class AllPairs:
                 own.node,
                 other.node,
                 self.curve,
+                own_factor,
                 factor,
-                sums,
-                pulls,
+                total,
+                pull,
                 own.count,
                 other.count,
                 self.offset,
@@ -292,7 +326,11 @@ class AllPairs:
                 # the compiler cannot fetch ahead where a product decides what to fetch
                 num_stages=block.stages if self.curve is None else 1,
             )
-        return sums, pulls
+        return total, pull
+
+
+def _empty(like: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return like.new_empty(shape, dtype=torch.float32)
 
 
 def chip(device: torch.device) -> tuple[int, int]:

@@ -47,11 +47,11 @@ def _loss(
     anchor_ptr,  # [n, d]
     key_ptr,  # [n, d]          the positive of row i is key (i + step) % n
     sum_ptr,  # [parts, n]      S, times lift
-    pull_ptr,  # [parts, n, D]  V, times lift
+    pull_ptr,  # [parts, n, D]  V, times lift, or None
     loss_ptr,  # [n]            out
     whole_ptr,  # [n]           out: W
     push_ptr,  # [n]            out: S / W, the share of the negatives
-    d_anchor_ptr,  # [n, d]     out: (V - S p) / W
+    d_anchor_ptr,  # [n, d]     out: (V - S p) / W, where V is given
     n,
     d,
     parts,
@@ -74,16 +74,22 @@ def _loss(
     for part in range(parts):  # always in this order
         part_row = part * n + row
         sums += tl.load(sum_ptr + part_row, mask=here, other=0.0)
-        pulls += tl.load(pull_ptr + part_row[:, None] * D + across, mask=inside, other=0.0)
+        if pull_ptr is not None:
+            pulls += tl.load(pull_ptr + part_row[:, None] * D + across, mask=inside, other=0.0)
     sums *= drop
     match = tl.exp((tl.sum(anchor * positive, 1) - 1) * rate)
     whole = match + sums
     push = sums / whole
-    tl.store(loss_ptr + row, tl.log(1 + sums / match), mask=here)
+    ratio = sums / match
+    more = 1 + ratio
+    kept = tl.where(more == 1, 1.0, more - 1)  # of the ratio, which may be small beside 1
+    loss = tl.where(more == 1, ratio, tl.log(more) * (ratio / kept))
+    tl.store(loss_ptr + row, loss, mask=here)
     tl.store(whole_ptr + row, whole, mask=here)
     tl.store(push_ptr + row, push, mask=here)
-    d_anchor = pulls * (drop / whole)[:, None] - push[:, None] * positive
-    tl.store(d_anchor_ptr + at, d_anchor, mask=inside)
+    if pull_ptr is not None:
+        d_anchor = pulls * (drop / whole)[:, None] - push[:, None] * positive
+        tl.store(d_anchor_ptr + at, d_anchor, mask=inside)
 
 
 @triton.jit(do_not_specialize=["n", "parts", "step"])
@@ -100,6 +106,7 @@ def _gradient_of_keys(
     drop,  # 1 / lift
     D: tl.constexpr,
     ROWS: tl.constexpr,
+    BOTH: tl.constexpr,  # whether the keys are the anchors, and the pulls those of both roles
 ):
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     across = tl.arange(0, D)
@@ -108,11 +115,16 @@ def _gradient_of_keys(
     match = (row + n - step) % n
     anchor = tl.load(anchor_ptr + match[:, None] * d + across, mask=inside, other=0.0)
     push = tl.load(push_ptr + match, mask=here, other=0.0)
+    near = push[:, None] * anchor.to(tl.float32)
+    if BOTH:
+        positive_at = ((row + step) % n)[:, None] * d + across
+        positive = tl.load(anchor_ptr + positive_at, mask=inside, other=0.0).to(tl.float32)
+        near += tl.load(push_ptr + row, mask=here, other=0.0)[:, None] * positive
     pulls = tl.zeros([ROWS, D], dtype=tl.float32)
     for part in range(parts):  # always in this order
         part_row = part * n + row
         pulls += tl.load(pull_ptr + part_row[:, None] * D + across, mask=inside, other=0.0)
-    gradient = (pulls * drop - push[:, None] * anchor.to(tl.float32)) * tl.load(share_ptr)
+    gradient = (pulls * drop - near) * tl.load(share_ptr)
     at = row[:, None] * d + across
     tl.store(d_key_ptr + at, gradient.to(d_key_ptr.dtype.element_ty), mask=inside)
 
@@ -147,10 +159,12 @@ def _pairs(
         return Side(_table(rows, precision), form, node, len(rows), 1)
 
     of_anchor, of_key = ids if isinstance(ids, tuple) else (None, None)
+    rows, cols = (None, None) if weight is None else (weight.rows, weight.cols)
+    of_anchors = side(anchor, rows, of_anchor)
+    same = anchor is keys and rows is cols and of_anchor is of_key
+    sides = of_anchors, of_anchors if same else side(keys, cols, of_key)
     if weight is None:
-        sides = side(anchor, None, of_anchor), side(keys, None, of_key)
         return AllPairs(*sides, 1.0, 0.0, None, temperature, precision)
-    sides = side(anchor, weight.rows, of_anchor), side(keys, weight.cols, of_key)
     curve = None if weight.curve is None else weight.curve.float().contiguous()
     return AllPairs(*sides, weight.offset, weight.slope, curve, temperature, precision)
 
@@ -188,59 +202,123 @@ class _Contrast(torch.autograd.Function):
     ) -> Tensor:
         pairs = _pairs(anchor, keys, weight, temperature, nodes, precision)
         sums, pulls = pairs.forward()  # [parts, n], [parts, n, D]
-        n, d = anchor.shape
-        loss, whole, push = sums.new_empty((3, n))
-        d_anchor = pulls.new_empty((n, d))
-        ctx.step, ctx.dtype, ctx.rows = nodes or n, keys.dtype, LOSS_TILE // pulls.shape[2]
-        with torch.cuda.device_of(anchor):
-            _loss[(triton.cdiv(n, ctx.rows),)](
-                anchor.contiguous(),
-                keys.contiguous(),
-                sums,
-                pulls,
-                loss,
-                whole,
-                push,
-                d_anchor,
-                n,
-                d,
-                len(sums),
-                ctx.step,
-                1 / temperature,
-                1 / LARGEST,
-                D=pulls.shape[2],
-                ROWS=ctx.rows,
-            )
+        d_anchor = torch.empty_like(anchor, dtype=torch.float32)
+        loss, whole, push = _losses(pairs, anchor, keys, nodes, sums, pulls, d_anchor)
         ctx.save_for_backward(anchor, whole, push, d_anchor)
-        ctx.pairs, ctx.share = pairs, 1 / (n * temperature)
+        ctx.pairs, ctx.step, ctx.dtype = pairs, nodes or len(anchor), keys.dtype
         return loss.mean()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         anchor, whole, push, d_anchor = ctx.saved_tensors
-        share = grads[0] * ctx.share
+        share = grads[0] / (len(anchor) * ctx.pairs.temperature)
         d_keys = None
         if ctx.needs_input_grad[1]:
             # no push exceeds the whole, so LARGEST / whole is the most that it can be lifted by
             pulls = ctx.pairs.backward((LARGEST / whole).log2(), logarithms=True)
-            n, d = anchor.shape
             d_keys = torch.empty_like(anchor, dtype=ctx.dtype)
-            with torch.cuda.device_of(anchor):
-                _gradient_of_keys[(triton.cdiv(n, ctx.rows),)](
-                    anchor.contiguous(),
-                    push,
-                    pulls,
-                    share,
-                    d_keys,
-                    n,
-                    d,
-                    len(pulls),
-                    ctx.step,
-                    1 / LARGEST,
-                    D=pulls.shape[2],
-                    ROWS=ctx.rows,
-                )
+            _gradient(anchor, push, pulls, share, d_keys, ctx.step, 1 / LARGEST)
         return (d_anchor * share).to(anchor.dtype), d_keys, None, None, None, None
+
+
+class _SelfContrast(torch.autograd.Function):
+    r"""Anchors that are their own keys, as in GRACE: pushes are symmetric, and one walk less does.
+
+    $$n\tau\,\partial_{a_i} = \textstyle\sum_j e_{ij} (1/W_i + 1/W_j)\, a_j
+      - (S_i/W_i)\, p_i - (S_{i'}/W_{i'})\, a_{i'}, \qquad p_{i'} = a_i$$
+
+    so forward needs the sums alone, three products a pair in all instead of four.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        anchor: Tensor,
+        weight: PairWeight | None,
+        temperature: float,
+        nodes: int | None,
+        precision: Precision,
+    ) -> Tensor:
+        pairs = _pairs(anchor, anchor, weight, temperature, nodes, precision)
+        loss, whole, push = _losses(pairs, anchor, anchor, nodes, pairs.sums())
+        ctx.save_for_backward(anchor, whole, push)
+        ctx.pairs, ctx.step = pairs, nodes or len(anchor)
+        return loss.mean()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        anchor, whole, push = ctx.saved_tensors
+        share = grads[0] / (len(anchor) * ctx.pairs.temperature)
+        # no push exceeds either whole, and there are two of them
+        pulls = ctx.pairs.backward(LARGEST / 2 / whole, own_too=True)
+        gradient = torch.empty_like(anchor)
+        _gradient(anchor, push, pulls, share, gradient, ctx.step, 2 / LARGEST, both=True)
+        return gradient, None, None, None, None
+
+
+def _losses(
+    pairs: AllPairs,
+    anchor: Tensor,
+    keys: Tensor,
+    nodes: int | None,
+    sums: Tensor,
+    pulls: Tensor | None = None,
+    d_anchor: Tensor | None = None,
+) -> Tensor:
+    """Loss, W and S / W of every anchor [3, n]; into `d_anchor` goes its gradient, where asked."""
+    n, d = anchor.shape
+    width = pairs.anchors.table.shape[1]
+    rows = LOSS_TILE // width
+    found = sums.new_empty((3, n))
+    with torch.cuda.device_of(anchor):
+        _loss[(triton.cdiv(n, rows),)](
+            anchor.contiguous(),
+            keys.contiguous(),
+            sums,
+            pulls,
+            *found,
+            d_anchor,
+            n,
+            d,
+            len(sums),
+            nodes or n,
+            1 / pairs.temperature,
+            1 / LARGEST,
+            D=width,
+            ROWS=rows,
+        )
+    return found
+
+
+def _gradient(
+    anchor: Tensor,
+    push: Tensor,
+    pulls: Tensor,
+    share: Tensor,
+    out: Tensor,
+    step: int,
+    drop: float,
+    *,
+    both: bool = False,
+) -> None:
+    n, d = anchor.shape
+    rows = LOSS_TILE // pulls.shape[2]
+    with torch.cuda.device_of(anchor):
+        _gradient_of_keys[(triton.cdiv(n, rows),)](
+            anchor.contiguous(),
+            push,
+            pulls,
+            share,
+            out,
+            n,
+            d,
+            len(pulls),
+            step,
+            drop,
+            D=pulls.shape[2],
+            ROWS=rows,
+            BOTH=both,
+        )
 
 
 class _NegativeSum(torch.autograd.Function):
@@ -302,4 +380,6 @@ def contrast(
     precision: Precision | None = None,
 ) -> Scalar:
     """Fused twin of `reference.contrast`, for unit rows of up to 512 numbers."""
+    if anchor is keys and (weight is None or weight.rows is weight.cols):
+        return _SelfContrast.apply(anchor, weight, temperature, nodes, precision or PRECISION)
     return _Contrast.apply(anchor, keys, weight, temperature, nodes, precision or PRECISION)
