@@ -43,6 +43,7 @@ def main() -> None:
                     args.preset,
                     name,
                     overrides,
+                    graph=graph,
                     seed=seed,
                     device=args.device,
                     backend=backend,
