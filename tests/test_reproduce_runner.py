@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from muxgcl.reproduce.plan import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.records import Found, Shelf
 from muxgcl.reproduce.runner import Outcome, Runner
 from muxgcl.reproduce.training import Pending, ready
+from muxgcl.reproduce.workers import Workers
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -209,3 +211,11 @@ def test_a_killed_command_continues_and_duplicates_nothing(tmp_path: Path) -> No
     assert summary["missing"] == 0
     assert [json.loads(line)["seed"] for line in file.read_text().splitlines()] == [0, 1, 2, 3]
     assert file.read_bytes().startswith(kept)
+
+
+def test_scoring_goes_on_without_workers_once_one_was_killed() -> None:
+    with Workers(1) as workers:
+        lost = workers.submit(os._exit, 1)
+        assert isinstance(lost.exception(timeout=60), BrokenExecutor)
+        assert workers.submit(max, 3, 4).result(timeout=60) == 4
+        assert workers.submit(max, 5, 4).result(timeout=60) == 5

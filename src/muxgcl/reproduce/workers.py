@@ -4,7 +4,14 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +44,11 @@ class Workers:
         self.waiting = {future for future in self.waiting if not future.done()}
         while len(self.waiting) >= self.most:
             _, self.waiting = wait(self.waiting, return_when=FIRST_COMPLETED)
-        future = self.pool.submit(work, *given)
+        try:
+            future = self.pool.submit(work, *given)
+        except BrokenExecutor:  # a worker was killed, for its memory perhaps: go on without them
+            self.pool = None
+            return self.submit(work, *given)
         self.waiting.add(future)
         return future
 
