@@ -25,6 +25,13 @@ VIEWS = [(1, 1), (1, 2), (2, 2)]
 
 
 @pytest.fixture(autouse=True)
+def _rounded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small tables too are rounded, as those of real size are, unless a test is marked `small`."""
+    if "small" not in request.keywords:
+        monkeypatch.setattr(fused, "FEW", 0)
+
+
+@pytest.fixture(autouse=True)
 def _poison() -> Iterator[None]:
     """Fresh memory is full of NaN, so that an output that is never written shows."""
     torch.use_deterministic_algorithms(True)
@@ -95,6 +102,26 @@ def test_a_table_is_contrasted_with_itself(n: int, views: int, temperature: floa
     how = {"temperature": temperature, "nodes": n}
     for given in (None, replace(weight, cols=weight.rows), weight):
         assert_agrees(fused.contrast, [unit(views * n, 24)], given, torch.tensor(-0.7), **how)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65])
+@pytest.mark.parametrize("temperature", [0.05, 0.2, 1.0, 3.0])
+@pytest.mark.parametrize("rows", [unit, clustered])
+def test_few_rows_are_not_rounded(n: int, temperature: float, rows) -> None:
+    """Among few pairs rounding errors do not even out."""
+    how = {"temperature": temperature, "nodes": n, "gradient": 5e-5}
+    upstream = torch.tensor(-0.7)
+    for weight in (None, pair_weight(n, n, 12)):
+        assert_agrees(fused.contrast, [rows(2 * n, 256)], weight, upstream, **how)
+        assert_agrees(fused.contrast, [rows(2 * n, 256) for _ in "ab"], weight, upstream, **how)
+
+
+@pytest.mark.parametrize("n", [63, 64, 200])
+def test_nearly_equal_pushes_are_not_all_rounded_the_same_way(n: int) -> None:
+    for tables in ([clustered(2 * n, 256)], [clustered(2 * n, 256) for _ in "ab"]):
+        upstream = torch.tensor(-0.7)
+        assert_agrees(fused.contrast, tables, None, upstream, temperature=3.0, nodes=n)
 
 
 def test_a_table_with_itself_needs_one_product_less(monkeypatch) -> None:

@@ -53,7 +53,7 @@ def test_no_temperature_leaves_the_range(rows: Callable, temperature: float, n: 
 @pytest.mark.parametrize("rows", [unit, clustered])
 @pytest.mark.parametrize("temperature", [0.05, 0.2, 1.0, 3.0])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n", [1, 65, 2708])
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 1301, 2708])
 def test_the_contrast_of_two_views_is_that_of_the_definition(
     rows: Callable, temperature: float, weighted: bool, n: int
 ) -> None:

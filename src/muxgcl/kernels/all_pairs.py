@@ -25,6 +25,10 @@ bits.
 rounded to 16 bits only as an operand of the second product, and multiplied before by what brings
 the largest possible one to 2^15, so that fp16's range is used from its upper end. For TF32 tensor
 cores would cut the last 13 bits of every number off; here they are rounded off before.
+
+**Even pushes.** At a high temperature all pushes of a row are nearly equal, and rounding may err
+the same way in all of them. What it took from a row in all is summed up and given back along the
+mean of the other rows.
 """
 
 import math
@@ -45,6 +49,7 @@ FAST_MEMORY = 224 << 10  # bytes beside its registers that a program may use, le
 START = 10  # tiles that a program could do in the time it takes to start and to write its part
 MOST_PARTS = 16
 SHARP = 0.1  # a temperature below which rounding of a cosine near 1 shows in the push
+EVEN = 1.0  # a temperature from which pushes may be nearly equal
 TF32_BITS = 13  # of a 32-bit number, which TF32 leaves out
 
 
@@ -104,6 +109,7 @@ def _walk(
     factor_ptr,  # [VIEWS * others]    a factor of each other row, or None
     sum_ptr,  # [parts, own views * owns]      out, or None
     pull_ptr,  # [parts, own views * owns, D]  out, or None
+    rest_ptr,  # [parts, own views * owns]     out: what rounding took from the push, or None
     owns,
     others,
     offset,
@@ -157,6 +163,7 @@ def _walk(
 
     pull = tl.zeros([ROWS, D], dtype=tl.float32)
     total = tl.zeros([ROWS], dtype=tl.float32)
+    rest = tl.zeros([ROWS], dtype=tl.float32)
     for PEELED in tl.static_range(2):
         tiles = peeled + 1 if PEELED else last - peeled
         for step in range(part, tiles * GROUPS, parts):
@@ -212,14 +219,20 @@ def _walk(
             if pull_ptr is not None:
                 if ROUNDED_BITS:
                     bits = push.to(tl.int32, bitcast=True) + (1 << ROUNDED_BITS - 1)
-                    push = (bits & -(1 << ROUNDED_BITS)).to(tl.float32, bitcast=True)
-                pull = tl.dot(push.to(other.dtype), other, pull, input_precision=PRECISION)
+                    rounded = (bits & -(1 << ROUNDED_BITS)).to(tl.float32, bitcast=True)
+                else:
+                    rounded = push.to(other.dtype)
+                pull = tl.dot(rounded, other, pull, input_precision=PRECISION)
+                if rest_ptr is not None:
+                    rest += tl.sum(push - rounded.to(tl.float32), 1)
 
     out = (part * tl.num_programs(1) * owns).to(tl.int64) + own_row  # [ROWS]
     if pull_ptr is not None:
         tl.store(pull_ptr + out[:, None] * D + across, pull, mask=here[:, None])
     if sum_ptr is not None:
         tl.store(sum_ptr + out, total, mask=here)
+    if rest_ptr is not None:
+        tl.store(rest_ptr + out, rest, mask=here)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -290,6 +303,8 @@ class AllPairs:
         shape = parts, *own.table.shape
         total = None if factor is not None else _empty(own.table, shape[:2])
         pull = _empty(own.table, shape) if pulls else None
+        even = pulls and self.temperature >= EVEN and self.precision != "fp32"
+        rest = _empty(own.table, shape[:2]) if even else None
         rate = math.log2(math.e) / self.temperature
         centred = self.temperature < SHARP
         with torch.cuda.device_of(own.table):
@@ -305,6 +320,7 @@ class AllPairs:
                 factor,
                 total,
                 pull,
+                rest,
                 own.count,
                 other.count,
                 self.offset,
@@ -326,6 +342,8 @@ class AllPairs:
                 # the compiler cannot fetch ahead where a product decides what to fetch
                 num_stages=block.stages if self.curve is None else 1,
             )
+        if pull is not None and rest is not None:
+            pull[0].addr_(rest.sum(0), other.table.mean(0, dtype=torch.float32))
         return total, pull
 
 

@@ -38,7 +38,7 @@ from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16}
 PRECISION: Precision = "fp16"  # of products, where tables come in 32 bits
-NARROW = 16  # numbers in a row: too few for their rounding to even out, and cheap in 32 bits
+NARROW, FEW = 16, 1024  # numbers in a row, and rows: rounding does not even out, 32 bits are cheap
 LOSS_TILE = 4096  # numbers of a table that a program of `_loss` holds
 
 
@@ -142,7 +142,7 @@ def _pairs(
         raise UserError(f"precision must be one of {get_args(Precision)}, got {precision!r}")
     if not anchor.is_cuda and not triton.knobs.runtime.interpret:
         raise UserError(f"the fused backend needs a CUDA device, got tensors on {anchor.device}")
-    if anchor.shape[1] <= NARROW:
+    if anchor.shape[1] <= NARROW or max(len(anchor), len(keys)) <= FEW:
         precision = "fp32"
     nodes = ids if isinstance(ids, int) else len(anchor)
     stacked = not isinstance(ids, tuple) and len(anchor) % nodes == 0 and len(keys) % nodes == 0
