@@ -86,6 +86,17 @@ def test_without_records_everything_is_missing_and_nothing_breaks(tmp_path: Path
     ]
 
 
+def test_a_run_that_shared_its_device_does_not_slow_a_method_down(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    for job, ms in zip(SMALL.scored("dgi", "cora"), (9.0, 4.0), strict=True):
+        shelf.append(job.file, record_of(job, epoch_ms=ms, peak_mib=10 * ms))
+    other = SMALL.scored("dgi", "photo")[0]
+    shelf.append(other.file, record_of(other, epoch_ms=1.0, device="another device"))
+    row = next(line for line in render("table5", shelf, SMALL).tables[0].rows if line[0] == "DGI")
+    assert row[2].startswith("4 ms, 40 MiB")
+    assert row[3].startswith("—")
+
+
 def test_means_are_over_all_seeds_and_splits(shelf: Shelf) -> None:
     found = Found(shelf.lines())
     got = numbers.summary(found.of(SMALL.scored("grace", "cora")))

@@ -10,6 +10,7 @@ from muxgcl.evaluate import summarise
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.layout import Table, markdown
 from muxgcl.reproduce.plan import ARTEFACTS, Scope
+from muxgcl.reproduce.presets import preset_table
 from muxgcl.reproduce.records import Found, Shelf
 from muxgcl.reproduce.render import Rendered, render, told, write_figure
 from muxgcl.runs import write_text
@@ -42,7 +43,13 @@ def blocks(root: Path) -> dict[Path, str]:
     ]
     return {
         README: "\n".join([*tables, *best_lines(root / "records" / "best.jsonl")]),
-        PAGE: "\n".join([*words, *(_section(rendered[name]) for name in ARTEFACTS)]),
+        PAGE: "\n".join(
+            [
+                *words,
+                *(_section(rendered[name]) for name in ARTEFACTS),
+                f"## Presets\n\n{markdown(preset_table(found, root / 'records'))}",
+            ]
+        ),
     }
 
 
