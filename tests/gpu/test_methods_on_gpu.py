@@ -1,0 +1,58 @@
+"""Every method on the device: captured or not, the same bits; and what a CPU gives."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from muxgcl.datasets.planted import planted
+from muxgcl.experiment import embed, fit
+from muxgcl.graph import Graph
+from muxgcl.methods import METHODS
+from muxgcl.plan import Plan, build
+from muxgcl.train import seeded
+
+pytest.importorskip("triton", reason="Triton is not installed")
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
+TRAINED = pytest.mark.parametrize("name", [k for k, kind in METHODS.items() if kind.trainable])
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return Graph.from_data(planted(nodes=300, isolated=2, featureless=3))
+
+
+def plan_of(name: str, graph: Graph, epochs: int = 30) -> Plan:
+    return Plan.make(name, "quick", "graph", {"epochs": epochs}, graph=graph, device="cuda")
+
+
+@TRAINED
+def test_a_captured_training_gives_the_bits_of_one_that_is_not(name: str, graph: Graph) -> None:
+    plan = plan_of(name, graph)
+    captured, plain = (
+        fit(replace(plan, capture=capture), graph).embed() for capture in ("auto", "off")
+    )
+    assert torch.equal(captured, plain)
+
+
+@TRAINED
+def test_training_lowers_the_loss(name: str, graph: Graph) -> None:
+    values: list[float] = []
+    plan = plan_of(name, graph, epochs=100)
+    fitted = fit(plan, graph, on_block=lambda block: values.extend(e.loss for e in block))
+    assert sum(values[-10:]) < sum(values[:10])
+    assert fitted.embed().isfinite().all()
+
+
+@TRAINED
+def test_the_same_weights_give_the_embedding_of_a_cpu(name: str, graph: Graph) -> None:
+    tables = []
+    for device in ("cpu", "cuda"):
+        plan, there = replace(plan_of(name, graph), device=device), graph.to(device)
+        with seeded(0):
+            tables.append(embed(build(plan, there), there))
+    assert_close(*tables, rtol=1e-3, atol=1e-4)
