@@ -119,4 +119,4 @@ def test_text_and_npz_need_neither_pandas_nor_pyarrow(tmp_path: Path) -> None:
         f"print(load({str(tmp_path)!r}).data)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout == "Data(edge_index=[2, 4], x=[3, 3])\n", done.stderr
+    assert done.stdout == "Data(x=[3, 3], edge_index=[2, 4])\n", done.stderr

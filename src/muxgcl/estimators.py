@@ -5,12 +5,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
 from muxgcl.experiment import embed, fit
 from muxgcl.graph import Graph
 from muxgcl.plan import Plan
+from muxgcl.tensors import is_pyg
 
 Array = np.ndarray[Any, Any]
 
@@ -132,8 +132,8 @@ def as_graph(graph: Any) -> Graph:
     """A PyG graph, a prepared one, or a pair (edge_index, x) of tensors or arrays."""
     if isinstance(graph, Graph):
         return graph
-    if isinstance(graph, Data):
+    if is_pyg(graph):
         return Graph.from_data(graph)
     from muxgcl.load import load  # files and other libraries' graphs
 
-    return Graph.from_data(load(graph).data)
+    return Graph.from_data(load(graph).tensors)

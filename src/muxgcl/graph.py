@@ -11,12 +11,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
-from torch_geometric.data import Data
-from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
 from muxgcl.errors import UserError
 from muxgcl.shapes import EdgeIndex, PerEdge
 from muxgcl.sparse import Csr, SparseMatrix, longest_first, row_pointer
+from muxgcl.tensors import AnyData
 
 Features = Float[Tensor, "n f"] | SparseMatrix
 SPARSE_BELOW = 0.1  # share of non-zero features under which the sparse product wins
@@ -89,22 +88,27 @@ class Adjacency:
         """Make undirected, drop duplicates and self-loops, then give every node one loop."""
         if edge_weight is None:
             edge_weight = torch.ones(edge_index.shape[1], device=edge_index.device)
-        edge_index, edge_weight = remove_self_loops(edge_index, edge_weight)
-        edge_index, edge_weight = to_undirected(edge_index, edge_weight, nodes, reduce="max")
-        loops = torch.arange(nodes, device=edge_index.device).expand(2, -1)
-        edge_index, edge_weight = coalesce(
-            torch.cat([edge_index, loops], 1),
-            torch.cat([edge_weight.float(), edge_weight.new_ones(nodes).float()]),
-            nodes,
+        apart = edge_index[0] != edge_index[1]
+        one, two = edge_index[:, apart]
+        weight = edge_weight[apart].float()
+        loops = torch.arange(nodes, device=edge_index.device) * (nodes + 1)
+        key = torch.cat([one * nodes + two, two * nodes + one, loops])
+        key, place = key.unique(return_inverse=True)  # ascending: by row, then by column
+        weight = weight.new_zeros(len(key)).scatter_reduce(
+            0,
+            place,
+            torch.cat([weight, weight, weight.new_ones(nodes)]),
+            "amax",
+            include_self=False,
         )
-        row, col = edge_index
+        row, col = key // nodes, key % nodes
         rowptr = row_pointer(row, nodes)
         # entries are sorted by (row, col): sorting by (col, row) lists each entry's mirror image
         return cls(
             rowptr=rowptr,
             row=row,
             col=col,
-            weight=edge_weight,
+            weight=weight,
             reverse=(col * nodes + row).argsort(),
             loop=row == col,
             order=longest_first(rowptr),
@@ -162,8 +166,8 @@ class Graph:
         return replace(self, features=self.features.to(device), adjacency=Adjacency(**tensors))
 
     @classmethod
-    def from_data(cls, data: Data) -> Self:
-        """Check a PyG graph at the door and prepare it for training."""
+    def from_data(cls, data: AnyData) -> Self:
+        """Check a graph at the door, PyG's or ours, and prepare it for training."""
         x, edge_index = data.x, data.edge_index
         if x is None or edge_index is None:
             raise UserError("a graph needs node features `x` and an `edge_index`")

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import HiddenEdges, hide_edges, link_prediction, summarise
@@ -18,6 +17,7 @@ from muxgcl.graph import Graph
 from muxgcl.load import Loaded
 from muxgcl.load.structure import BINS, SIGNS, structural_features
 from muxgcl.plan import Plan
+from muxgcl.tensors import Tensors
 from muxgcl.train import Epoch
 
 SHARE = 0.1  # of the edges to hide
@@ -27,10 +27,10 @@ def without_links(
     loaded: Loaded, *, share: float = SHARE, seed: int = 0
 ) -> tuple[Graph, HiddenEdges]:
     """The graph without the hidden edges, and the question to ask about them."""
-    data = loaded.data
+    data = loaded.tensors
     hidden = hide_edges(data.edge_index.numpy(), len(loaded.ids), share=share, seed=seed)
     kept = torch.from_numpy(hidden.kept)
-    left = Data(x=data.x, edge_index=data.edge_index[:, kept])
+    left = Tensors(x=data.x, edge_index=data.edge_index[:, kept])
     if "edge_weight" in data:
         left.edge_weight = data.edge_weight[kept]
     if made_from_edges(loaded):
@@ -40,12 +40,12 @@ def without_links(
 
 def made_from_edges(loaded: Loaded) -> bool:
     """Whether the features are those that a graph without features is given."""
-    x = loaded.data.x
+    x = loaded.tensors.x
     right_shape = x.layout == torch.strided and x.shape[1] == BINS + SIGNS
-    return right_shape and torch.equal(x, _structure(loaded, loaded.data))
+    return right_shape and torch.equal(x, _structure(loaded, loaded.tensors))
 
 
-def _structure(loaded: Loaded, data: Data) -> torch.Tensor:
+def _structure(loaded: Loaded, data: Tensors) -> torch.Tensor:
     return torch.from_numpy(structural_features(data.edge_index.numpy(), loaded.ids))
 
 

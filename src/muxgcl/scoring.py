@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from torch import Tensor
-from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import (
@@ -22,13 +21,14 @@ from muxgcl.experiment import embed
 from muxgcl.graph import Graph
 from muxgcl.measure import pick_device
 from muxgcl.plan import Plan, build
+from muxgcl.tensors import AnyData
 from muxgcl.train import seeded
 
 Array = np.ndarray[Any, Any]
 PROTOCOLS = ("holdout", "public", "paper")
 
 
-def labels_of(data: Data) -> Array | None:
+def labels_of(data: AnyData) -> Array | None:
     """One class a node, -1 for none; None where no node has a label."""
     y = data.y if "y" in data else None
     if y is None or not bool((y >= 0).any()):
@@ -37,7 +37,7 @@ def labels_of(data: Data) -> Array | None:
 
 
 def classify(
-    z: Any, data: Data, protocol: str = "holdout", *, splits: int = 20, split_seed: int = 0
+    z: Any, data: AnyData, protocol: str = "holdout", *, splits: int = 20, split_seed: int = 0
 ) -> ProbeResult:
     """The linear probe under a protocol that needs the final embedding only."""
     y = labels_of(data)
@@ -60,7 +60,7 @@ def classify(
 
 def score(
     z: Array,
-    data: Data,
+    data: AnyData,
     protocols: Sequence[str] = ("holdout",),
     *,
     splits: int = 20,
@@ -83,7 +83,7 @@ def score(
 
 
 def controls(
-    plan: Plan, graph: Graph, data: Data, *, splits: int = 20, split_seed: int = 0
+    plan: Plan, graph: Graph, data: AnyData, *, splits: int = 20, split_seed: int = 0
 ) -> dict[str, Any]:
     """What needs no training, under `holdout`: features, untrained encoder, propagation."""
     x = _table(data.x)

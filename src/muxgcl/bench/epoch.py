@@ -8,13 +8,13 @@ from statistics import median
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
 
-from muxgcl.datasets import load_dataset
+from muxgcl.datasets import open_dataset
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
 from muxgcl.measure import MIB, commit, device_name, peak_memory, pick_device, versions
 from muxgcl.plan import Plan, build
+from muxgcl.tensors import Tensors
 from muxgcl.train import Trainer, seeded
 
 WIDTHS = {"cora": 128}  # 256 elsewhere
@@ -105,7 +105,7 @@ def open_graph(name: str, data_root: Path | None = None) -> Graph:
     """A known dataset, or a made-up graph of a given size."""
     if found := re.fullmatch(r"random-(\d+)", name):
         return random_graph(int(found[1]))
-    return Graph.from_data(load_dataset(name, data_root))
+    return Graph.from_data(open_dataset(name, data_root))
 
 
 def random_graph(nodes: int, degree: int = 7, features: int = 128) -> Graph:
@@ -113,5 +113,5 @@ def random_graph(nodes: int, degree: int = 7, features: int = 128) -> Graph:
     generator = torch.Generator().manual_seed(0)
     edges = torch.randint(nodes, (2, nodes * degree), generator=generator)
     return Graph.from_data(
-        Data(x=torch.randn(nodes, features, generator=generator), edge_index=edges)
+        Tensors(x=torch.randn(nodes, features, generator=generator), edge_index=edges)
     )

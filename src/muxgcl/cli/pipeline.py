@@ -62,7 +62,7 @@ def run_one(
         _open_folder(run, plan, source, loaded, graph, resume=resume, overwrite=overwrite)
         for note in loaded.notes:
             console.print(f"[dim]{note}[/dim]")
-        y = labels_of(loaded.data) if judging else None
+        y = labels_of(loaded.tensors) if judging else None
         paper = None
         if judging and "paper" in judging.protocols and y is not None:
             paper = PaperProtocol(y, seed=judging.split_seed)
@@ -133,7 +133,7 @@ def _open_folder(
             "--out names another folder"
         )
     run.clear()
-    data = loaded.data
+    data = loaded.tensors
     y = labels_of(data)
     facts = {
         "nodes": graph.num_nodes,
@@ -164,7 +164,7 @@ def _judge(
     run: Run,
     fitted: Fitted,
 ) -> dict[str, Any]:
-    data, splits, seed = loaded.data, judging.splits, judging.split_seed
+    data, splits, seed = loaded.tensors, judging.splits, judging.split_seed
     scores: dict[str, Any] = {}
     confusion = None
     if labels_of(data) is not None:
@@ -189,8 +189,8 @@ def _save_nodes(run: Run, loaded: Loaded) -> None:
     """Labels, edges and other columns of the nodes, for the report."""
     # the prefix keeps a user's names apart from ours and from savez's own arguments
     arrays = {f"column:{name}": np.asarray(values) for name, values in loaded.columns.items()}
-    arrays["edge_index"] = loaded.data.edge_index.cpu().numpy().astype(np.int32)
-    y = labels_of(loaded.data)
+    arrays["edge_index"] = loaded.tensors.edge_index.cpu().numpy().astype(np.int32)
+    y = labels_of(loaded.tensors)
     if y is not None:
         arrays["label"] = y
         if loaded.label_names is not None:

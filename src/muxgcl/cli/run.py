@@ -136,7 +136,7 @@ def _run(
     if epochs is not None:
         overrides["epochs"] = epochs
     loaded = where.open()
-    tensors = Graph.from_data(loaded.data)
+    tensors = Graph.from_data(loaded.tensors)
     plan = Plan.make(
         method,
         preset,

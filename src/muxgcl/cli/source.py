@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch_geometric.data import Data
 
 from muxgcl.config import unknown_name
-from muxgcl.datasets import DATASETS, load_dataset
+from muxgcl.datasets import DATASETS, open_dataset
 from muxgcl.errors import UserError
 from muxgcl.load import Encoding, Loaded, load
 from muxgcl.runs import Run, write_text
+from muxgcl.tensors import Tensors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Source:
     def open(self, encoding: Encoding | None = None) -> Loaded:
         """Load the graph; with an earlier graph's encoding its columns become the same features."""
         if self.graph in DATASETS:
-            return known(load_dataset(self.graph, self.data_root))
+            return known(open_dataset(self.graph, self.data_root))
         path = Path(self.graph)
         if not path.exists():
             looks_like_path = "/" in self.graph or path.suffix
@@ -80,11 +80,11 @@ class Source:
         return cls(**values)
 
 
-def known(data: Data) -> Loaded:
+def known(tensors: Tensors) -> Loaded:
     """A benchmark graph as the loader returns a user's."""
     return Loaded(
-        data=data,
-        ids=np.arange(data.num_nodes),
+        tensors=tensors,
+        ids=np.arange(tensors.num_nodes),
         label_names=None,
         columns={},
         notes=[],

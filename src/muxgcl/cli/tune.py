@@ -96,7 +96,7 @@ def tune(
     loaded = where.open()
     for note in loaded.notes:
         console.print(f"[dim]{note}[/dim]")
-    tensors = Graph.from_data(loaded.data)
+    tensors = Graph.from_data(loaded.tensors)
     measure = tuning.measure_of(
         loaded,
         tensors,

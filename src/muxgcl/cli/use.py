@@ -76,7 +76,7 @@ def embed(
     target_file = out or run / "embedded.npz"
     check_format(target_file)
     loaded = where.open(saved_encoding(trained))
-    tensors = Graph.from_data(loaded.data)
+    tensors = Graph.from_data(loaded.tensors)
     wanted = tables["data"]["features"]
     if tensors.num_features != wanted:
         raise UserError(
@@ -144,12 +144,14 @@ def evaluate(
     names = [p.value for p in protocol or [Protocol.holdout]]
     if "paper" in names:
         raise UserError("protocol paper looks at epochs of training: ask for it in `muxgcl run`")
-    scores, _ = score(z, loaded.data, names, splits=splits, split_seed=split_seed, clusters=False)
+    scores, _ = score(
+        z, loaded.tensors, names, splits=splits, split_seed=split_seed, clusters=False
+    )
     if controls:
         plan = Plan.from_tables(trained.config())
-        graph = Graph.from_data(loaded.data)
+        graph = Graph.from_data(loaded.tensors)
         scores["controls"] = score_controls(
-            plan, graph, loaded.data, splits=splits, split_seed=split_seed
+            plan, graph, loaded.tensors, splits=splits, split_seed=split_seed
         )
     trained.save_scores(scores)
     _show(run, scores, as_json)
@@ -170,7 +172,7 @@ def cluster(
     """Cluster a run's embeddings by k-means; with labels, score the clusters (NMI, ARI)."""
     trained = Run(run)
     loaded, z = _embeddings(trained, data_root)
-    y = labels_of(loaded.data)
+    y = labels_of(loaded.tensors)
     if clusters is None:
         if y is None:
             raise UserError("this graph has no labels: say how many clusters with --clusters")

@@ -10,25 +10,28 @@ from difflib import get_close_matches
 from http.client import HTTPException
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
-from torch_geometric.data import Data
-from torch_geometric.utils import remove_self_loops, to_undirected
 
 from muxgcl.datasets.raw import read_raw
 from muxgcl.datasets.registry import DATASETS, Dataset
 from muxgcl.datasets.same_nodes import same_nodes
 from muxgcl.errors import UserError
+from muxgcl.tensors import Tensors, both_ways
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 SPLIT = ("train_mask", "val_mask", "test_mask")
 PATIENCE = 10  # seconds without an answer after which there is no network
 
 
-def load_dataset(name: str, root: Path | None = None) -> Data:
-    """Load a known graph.
+def load_dataset(name: str, root: Path | None = None) -> "Data":
+    """Load a known graph as PyG holds it.
 
     Cora's packaged copy has no public split: its source does not keep Planetoid's node order.
     Where Planetoid's own files are at hand, the split is carried over to the packaged nodes.
@@ -46,6 +49,11 @@ def load_dataset(name: str, root: Path | None = None) -> Data:
         >>> load_dataset("citeseer").num_edges
         9104
     """
+    return open_dataset(name, root).to_pyg()
+
+
+def open_dataset(name: str, root: Path | None = None) -> Tensors:
+    """What `load_dataset` loads, without PyG."""
     dataset = _known(name)
     folder = _raw_folder(dataset, root)
     if dataset.packaged:
@@ -59,7 +67,7 @@ def load_dataset(name: str, root: Path | None = None) -> Data:
         _download_missing(dataset, folder)
         data = _tidy(read_raw(dataset, folder))
     _check_counts(data, dataset, folder)
-    data.name = name
+    data["name"] = name
     return data
 
 
@@ -91,7 +99,7 @@ def _missing(dataset: Dataset, folder: Path) -> list[str]:
     return [file for file in dataset.files if not (folder / file).is_file()]
 
 
-def _read_packaged(dataset: Dataset) -> Data:
+def _read_packaged(dataset: Dataset) -> Tensors:
     """Words as CSR indices, each edge once; `split` is 1, 2, 3 for train, val, test nodes."""
     with (
         (files("muxgcl") / "data" / f"{dataset.name}.npz").open("rb") as file,
@@ -101,7 +109,7 @@ def _read_packaged(dataset: Dataset) -> Data:
     ones = np.ones(len(arrays["words"]), dtype=np.float32)
     shape = (len(arrays["labels"]), dataset.features)
     x = csr_matrix((ones, arrays["words"], arrays["starts"]), shape=shape).toarray()
-    data = Data(
+    data = Tensors(
         x=torch.from_numpy(x),
         y=torch.from_numpy(arrays["labels"].astype(np.int64)),
         edge_index=torch.from_numpy(arrays["edges"].astype(np.int64)),
@@ -112,14 +120,13 @@ def _read_packaged(dataset: Dataset) -> Data:
     return data
 
 
-def _tidy(data: Data) -> Data:
+def _tidy(data: Tensors) -> Tensors:
     """Both directions of every edge, once, sorted, without self-loops."""
-    edge_index, _ = remove_self_loops(data.edge_index)
-    data.edge_index = to_undirected(edge_index, num_nodes=data.num_nodes)
+    data.edge_index = both_ways(data.edge_index, data.num_nodes)
     return data
 
 
-def _check_counts(data: Data, dataset: Dataset, folder: Path) -> None:
+def _check_counts(data: Tensors, dataset: Dataset, folder: Path) -> None:
     edges = dataset.edges if dataset.edges_exact else data.num_edges
     want = (dataset.nodes, edges, dataset.features, dataset.classes)
     came = (data.num_nodes, data.num_edges, data.num_features, int(data.y.max()) + 1)

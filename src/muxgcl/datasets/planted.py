@@ -1,11 +1,15 @@
 """A generated graph whose classes show both in its edges and in its features."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
-from torch_geometric.data import Data
-from torch_geometric.utils import to_undirected
 
 from muxgcl.errors import UserError
+from muxgcl.tensors import Tensors, both_ways
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 def planted(
@@ -18,7 +22,7 @@ def planted(
     homophily: float = 0.85,
     isolated: int = 0,
     featureless: int = 0,
-) -> Data:
+) -> "Data":
     """A planted-partition graph with binary features, the same for the same seed everywhere.
 
     Node i is of class `i % classes`. Every node draws `degree / 2` partners, each of its own class
@@ -59,9 +63,9 @@ def planted(
     often = np.where(y[:, None] == owner, 0.3, 0.05)  # [nodes, features]
     x = (chance.random((nodes, features)) < often).astype(np.float32)
     x[:featureless] = 0
-    return Data(
+    return Tensors(
         x=torch.from_numpy(x),
-        edge_index=to_undirected(edge_index, num_nodes=nodes),
+        edge_index=both_ways(edge_index, nodes),
         y=torch.from_numpy(y),
         name="planted",
-    )
+    ).to_pyg()

@@ -1,22 +1,22 @@
-"""The published raw files → `Data`. Reading a file never runs code that the file names."""
+"""The published raw files → tensors. Reading a file never runs code that the file names."""
 
 import json
 import pickle
 import zipfile
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
-from torch_geometric.data import Data
-from torch_geometric.io.npz import parse_npz
-from torch_geometric.utils import index_to_mask
 
 from muxgcl.datasets.registry import Dataset
 from muxgcl.errors import UserError
+from muxgcl.tensors import Tensors
 
 _MALFORMED = (  # what a truncated or foreign file raises in the readers below
     OSError,
@@ -28,7 +28,7 @@ _MALFORMED = (  # what a truncated or foreign file raises in the readers below
 )
 
 
-def read_raw(dataset: Dataset, folder: Path) -> Data:
+def read_raw(dataset: Dataset, folder: Path) -> Tensors:
     """Read the raw files of `dataset` in `folder`; edges may still be repeated or one-way."""
     try:
         if dataset.folder.startswith("Planetoid/"):
@@ -39,12 +39,12 @@ def read_raw(dataset: Dataset, folder: Path) -> Data:
             (folder / dataset.files[0]).open("rb") as file,
             np.load(file, allow_pickle=False) as arrays,
         ):
-            return parse_npz(arrays)
+            return read_benchmark(arrays)
     except _MALFORMED as fault:
         raise UserError(f"{folder}: the files of {dataset.name} cannot be read: {fault}") from fault
 
 
-def read_planetoid(folder: Path, name: str) -> Data:
+def read_planetoid(folder: Path, name: str) -> Tensors:
     """Read the eight files of Yang et al. 2016 (<https://arxiv.org/abs/1603.08861>).
 
     The first nodes are the training nodes, the next 500 the validation nodes. The test rows are
@@ -65,22 +65,48 @@ def read_planetoid(folder: Path, name: str) -> Data:
     y = np.zeros(nodes, dtype=np.int64)
     y[place] = np.concatenate([parts["ally"], parts["ty"]]).argmax(1)
     edges = [(node, other) for node, others in neighbours.items() for other in others]
-    return Data(
+    return Tensors(
         x=torch.from_numpy(x),
         y=torch.from_numpy(y),
         edge_index=_edge_index(edges),
-        train_mask=index_to_mask(torch.arange(trained), size=nodes),
-        val_mask=index_to_mask(torch.arange(trained, trained + 500), size=nodes),
-        test_mask=index_to_mask(torch.from_numpy(test), size=nodes),
+        train_mask=_mask(np.arange(trained), nodes),
+        val_mask=_mask(np.arange(trained, trained + 500), nodes),
+        test_mask=_mask(test, nodes),
     )
 
 
-def read_wikics(path: Path) -> Data:
+def read_benchmark(arrays: Mapping[str, Any]) -> Tensors:
+    """Read the one file of Amazon's and Coauthor's graphs; words become 0 or 1.
+
+    Shchur et al. 2018, <https://arxiv.org/abs/1811.05868>.
+    """
+    x, adjacency = (
+        csr_matrix(
+            (arrays[f"{k}_data"], arrays[f"{k}_indices"], arrays[f"{k}_indptr"]), shape=shape
+        )
+        for k, shape in ((k, tuple(arrays[f"{k}_shape"])) for k in ("attr", "adj"))
+    )
+    entries = adjacency.tocoo()
+    edges = np.stack([entries.row, entries.col]).astype(np.int64)
+    return Tensors(
+        x=torch.from_numpy((x.toarray() > 0).astype(np.float32)),
+        y=torch.from_numpy(np.asarray(arrays["labels"]).astype(np.int64)),
+        edge_index=torch.from_numpy(edges),
+    )
+
+
+def read_wikics(path: Path) -> Tensors:
     """Read WikiCS's one file; its twenty splits are left aside."""
     raw = json.loads(path.read_text())
     edges = [(node, other) for node, others in enumerate(raw["links"]) for other in others]
     x = torch.tensor(raw["features"], dtype=torch.float32)
-    return Data(x=x, y=torch.tensor(raw["labels"]), edge_index=_edge_index(edges))
+    return Tensors(x=x, y=torch.tensor(raw["labels"]), edge_index=_edge_index(edges))
+
+
+def _mask(chosen: NDArray[np.int64], nodes: int) -> Tensor:
+    mask = torch.zeros(nodes, dtype=torch.bool)
+    mask[torch.from_numpy(chosen)] = True
+    return mask
 
 
 def _edge_index(edges: list[tuple[int, int]]) -> Tensor:

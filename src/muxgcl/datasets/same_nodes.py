@@ -4,14 +4,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
+from muxgcl.tensors import Tensors
 
 Colour = NDArray[np.uint64]  # equal colour: not (yet) told apart; arithmetic wraps at 2^64
 
 
-def same_nodes(one: Data, two: Data) -> Tensor:
+def same_nodes(one: Tensors, two: Tensors) -> Tensor:
     """Find `order` such that node i of `one` is node `order[i]` of `two`.
 
     Nodes are coloured by features and label, then by their neighbours' colours, both graphs side

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
 from muxgcl.load.assemble import Loaded, assemble
 from muxgcl.load.encode import Encoding
 from muxgcl.load.roles import EdgeColumns, NodeColumns
 from muxgcl.load.sources import in_folder, read_graph, read_nodes, same_table
+from muxgcl.tensors import is_pyg
 
 __all__ = ["Encoding", "Loaded", "load"]
 
@@ -58,7 +58,7 @@ def load(
         >>> triangle = torch.tensor([[0, 1, 2], [1, 2, 0]])
         >>> loaded = load((triangle, torch.eye(3)))
         >>> loaded.data
-        Data(edge_index=[2, 6], x=[3, 3])
+        Data(x=[3, 3], edge_index=[2, 6])
         >>> loaded.notes
         ['made undirected: 3 -> 6 entries', '3 columns of 0 and 1 kept as they are']
     """
@@ -84,6 +84,6 @@ def load(
     elif (nodes is None or nodes.labels is None) and (label_column or labels is not None):
         raise UserError("labels were asked for, but no table of nodes has a column of labels")
     loaded = assemble(edges, nodes, named, encoding=encoding, scale=scale)
-    if isinstance(source, Data) and np.array_equal(loaded.ids, np.arange(source.num_nodes)):
-        loaded.data.update({mask: source[mask] for mask in MASKS if mask in source})
+    if is_pyg(source) and np.array_equal(loaded.ids, np.arange(source.num_nodes)):
+        loaded.tensors.update({mask: source[mask] for mask in MASKS if mask in source})
     return loaded

@@ -1,12 +1,11 @@
 """Edges, nodes and labels → one graph, and a line for every rule that was applied."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
 from muxgcl.load.edges import EdgeList, place_among, undirected
@@ -17,6 +16,10 @@ from muxgcl.load.nodes import NodeTable, no_numbers, rows_of
 from muxgcl.load.safety import quoted
 from muxgcl.load.structure import BINS, SIGNS, structural_features
 from muxgcl.load.table import WIDE, to_dense
+from muxgcl.tensors import Tensors
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 SHOWN = 100  # characters of a text in a report
 
@@ -26,7 +29,7 @@ class Loaded:
     """A graph ready for training, and what was done to make it so.
 
     Args:
-        data: `x` float32 (dense, or sparse COO where dense would be large and mostly zeros),
+        tensors: `x` float32 (dense, or sparse COO where dense would be large and mostly zeros),
             `edge_index` in both directions, sorted, without self-loops; where there are any,
             `edge_weight` float32 and `y` int64 with -1 for a missing label.
         ids: the nodes' ids in order, int64 or unicode.
@@ -37,12 +40,17 @@ class Loaded:
         encoding: how columns became features; `load(..., encoding=...)` treats new nodes alike.
     """
 
-    data: Data
+    tensors: Tensors
     ids: NDArray[Any]
     label_names: list[str] | None
     columns: dict[str, NDArray[Any]]
     notes: list[str]
     encoding: Encoding = field(default_factory=Encoding)
+
+    @property
+    def data(self) -> "Data":
+        """The tensors as PyG holds them."""
+        return self.tensors.to_pyg()
 
 
 def assemble(
@@ -62,7 +70,7 @@ def assemble(
     if alone := int((np.bincount(edge_index[0], minlength=len(nodes.ids)) == 0).sum()):
         notes.append(f"{alone:,} nodes have no edges")
 
-    data = Data(edge_index=torch.from_numpy(edge_index))
+    data = Tensors(edge_index=torch.from_numpy(edge_index))
     if weight is not None:
         data.edge_weight = torch.from_numpy(weight)
     if encoding is None:

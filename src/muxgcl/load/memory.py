@@ -1,12 +1,11 @@
 """Graphs held in memory: PyG's `Data`, a scipy adjacency matrix, an edge index."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
-from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
 from muxgcl.load.edges import EdgeList
@@ -14,8 +13,11 @@ from muxgcl.load.matrices import nodes_in_order
 from muxgcl.load.nodes import NodeTable, no_numbers
 from muxgcl.load.table import counted
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
-def read_data(data: Data) -> tuple[EdgeList, NodeTable]:
+
+def read_data(data: "Data") -> tuple[EdgeList, NodeTable]:
     """PyG's graph: `edge_index`, and where it has them `x`, `y` and `edge_weight`."""
     if data.edge_index is None:
         raise UserError(f"a PyG graph needs an edge_index; it has {list(data.keys())}")

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.sparse import issparse
-from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
 from muxgcl.load import delimited, networks, parquet
@@ -18,6 +17,7 @@ from muxgcl.load.memory import read_adjacency, read_data, read_edge_index
 from muxgcl.load.nodes import NodeTable, no_numbers, node_table
 from muxgcl.load.roles import EdgeColumns, NodeColumns
 from muxgcl.load.safety import check_file, listed, parsing
+from muxgcl.tensors import is_pyg
 
 TABLES = (*delimited.SUFFIXES, *parquet.SUFFIXES)
 GRAPHS = (*TABLES, ".npz", *networks.SUFFIXES)
@@ -30,7 +30,7 @@ def read_graph(
     """Edges, and nodes where the source brings them."""
     if isinstance(source, str | Path):
         return _graph_file(Path(source), edges, nodes, header)
-    if isinstance(source, Data):
+    if is_pyg(source):
         return read_data(source)
     if networks.is_network(source):
         return networks.read_network(source, edges, nodes)

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch_geometric.data import Data
 
-from muxgcl.datasets import load_dataset
+from muxgcl.datasets import open_dataset
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.measure import pick_device
@@ -22,6 +21,7 @@ from muxgcl.reproduce.records import Found, Record, Shelf
 from muxgcl.reproduce.training import Pending, train_and_look, train_and_score
 from muxgcl.reproduce.workers import Workers
 from muxgcl.scoring import labels_of
+from muxgcl.tensors import AnyData
 
 Labels = np.ndarray[Any, Any]
 
@@ -44,7 +44,7 @@ class Runner:
     workers: int = 0  # processes that score beside the training; none: after it, in this one
     time_limit: float | None = None  # seconds after which nothing new is started
     data_root: Path | None = None
-    open_graph: Callable[[str, Path | None], Data] = load_dataset
+    open_graph: Callable[[str, Path | None], AnyData] = open_dataset
     on_record: Callable[[Job, Record], None] | None = None
     on_failure: Callable[[Job, str], None] | None = None
     _graphs: dict[str, tuple[Graph, Labels]] = field(default_factory=dict)

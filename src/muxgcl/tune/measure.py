@@ -120,7 +120,7 @@ def measure_of(
     """By labels where there are any, else by links, unless one is asked for."""
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
-    y = labels_of(loaded.data)
+    y = labels_of(loaded.tensors)
     if by == "labels" and y is None:
         raise UserError("this graph has no labels; without them settings are chosen by links")
     if by == "links" or y is None:

@@ -1,0 +1,86 @@
+"""A graph's tensors by name, as PyG's `Data` holds them; PyG itself is loaded when asked for.
+
+Loading PyG takes seconds, and most commands have no use for it.
+"""
+
+import sys
+from collections.abc import KeysView, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+import torch
+from torch import Tensor
+
+from muxgcl.shapes import EdgeIndex
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+class Tensors:
+    """`x`, `edge_index` and, where there are any, `y`, `edge_weight`, masks and a name."""
+
+    x: Tensor
+    y: Tensor
+    edge_index: EdgeIndex
+    edge_weight: Tensor
+
+    def __init__(self, **tensors: Any) -> None:
+        self.update(tensors)
+
+    def update(self, tensors: Mapping[str, Any]) -> None:
+        """Take these in, by name."""
+        self.__dict__.update(tensors)
+
+    def keys(self) -> KeysView[str]:
+        """The names."""
+        return self.__dict__.keys()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.__dict__
+
+    def __getitem__(self, name: str) -> Any:
+        return self.__dict__[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+
+    def __repr__(self) -> str:
+        sizes = (f"{k}={list(v.shape)}" for k, v in self.__dict__.items() if isinstance(v, Tensor))
+        return f"Tensors({', '.join(sizes)})"
+
+    @property
+    def num_nodes(self) -> int:
+        """Rows of the features."""
+        return self.x.shape[0]
+
+    @property
+    def num_edges(self) -> int:
+        """Columns of the edge index."""
+        return self.edge_index.shape[1]
+
+    @property
+    def num_features(self) -> int:
+        """Columns of the features."""
+        return self.x.shape[1]
+
+    def to_pyg(self) -> "Data":
+        """The same tensors as PyG holds them."""
+        from torch_geometric.data import Data
+
+        return Data(**self.__dict__)
+
+
+AnyData: TypeAlias = "Tensors | Data"
+
+
+def is_pyg(graph: Any) -> "TypeGuard[Data]":
+    """Whether this is PyG's `Data`; where PyG was never loaded, nothing is."""
+    loaded = sys.modules.get("torch_geometric.data")
+    return loaded is not None and isinstance(graph, loaded.Data)
+
+
+def both_ways(edge_index: EdgeIndex, nodes: int) -> EdgeIndex:
+    """Both directions of every edge, once, sorted, without self-loops."""
+    row, col = edge_index[:, edge_index[0] != edge_index[1]]
+    key = torch.cat([row * nodes + col, col * nodes + row]).unique()
+    return torch.stack([key // nodes, key % nodes])
