@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from muxgcl.datasets import load_dataset
+from muxgcl.datasets import open_dataset
 from muxgcl.evaluate import holdout, paired_difference, summarise
 from muxgcl.experiment import fit
 from muxgcl.graph import Graph
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--record", type=Path, required=True)
     args = parser.parse_args()
     for name in args.datasets:
-        data = load_dataset(name, args.data_root)
+        data = open_dataset(name, args.data_root)
         graph = Graph.from_data(data)
         overrides = {} if args.epochs is None else {"epochs": args.epochs}
         scores: dict[str, list[list[float]]] = {}

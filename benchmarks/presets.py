@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from muxgcl.datasets import load_dataset
+from muxgcl.datasets import open_dataset
 from muxgcl.evaluate import holdout, summarise
 from muxgcl.experiment import fit
 from muxgcl.graph import Graph
@@ -37,7 +37,7 @@ def main() -> None:
     args = parser.parse_args()
     with ProcessPoolExecutor(args.jobs, get_context("spawn")) as pool:
         for name in args.datasets:
-            data = load_dataset(name, args.data_root)
+            data = open_dataset(name, args.data_root)
             graph = Graph.from_data(data)
             for preset in args.presets:
                 for seed in range(args.seeds):

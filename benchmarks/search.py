@@ -1,4 +1,4 @@
-"""Search settings for the `best` preset: judged on validation nodes alone, test is never read out.
+"""Search settings for a preset: judged on validation nodes alone, test is never read out.
 
 Every candidate sees the same seeds and the same splits (their seeds are not those that results are
 reported with). Appends one JSON line a candidate.
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.datasets import load_dataset
+from muxgcl.datasets import open_dataset
 from muxgcl.evaluate import holdout
 from muxgcl.experiment import fit
 from muxgcl.graph import Graph
@@ -47,6 +47,7 @@ def candidates(space: dict[str, list[Any]], count: int, seed: int) -> list[dict[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dataset")
+    parser.add_argument("--method", default="mux-gcl")
     parser.add_argument("--preset", default="best")
     parser.add_argument("--space", default="{}", help="JSON: keys and the values to draw from")
     parser.add_argument("--count", type=int, default=20)
@@ -58,7 +59,7 @@ def main() -> None:
     parser.add_argument("--data-root", type=Path, default=None)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    data = load_dataset(args.dataset, args.data_root)
+    data = open_dataset(args.dataset, args.data_root)
     y = data.y.numpy()
     graph = Graph.from_data(data)
     space = json.loads(args.space) or SPACE
@@ -71,13 +72,14 @@ def main() -> None:
         scores, ms = [], 0.0
         for seed in range(FIRST_SEED, FIRST_SEED + args.seeds):
             plan = Plan.make(
-                "mux-gcl", args.preset, args.dataset, settings, seed=seed, device=args.device
+                args.method, args.preset, args.dataset, settings, seed=seed, device=args.device
             )
             fitted = fit(plan, graph)
             result = holdout(fitted.embed().numpy(), y, count=args.splits, seed=SPLIT_SEED)
             scores.append([split.validation for split in result.splits])
             ms = fitted.epoch_ms
         row = {
+            "method": args.method,
             "dataset": args.dataset,
             "preset": args.preset,
             "settings": settings,

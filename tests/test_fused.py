@@ -105,8 +105,8 @@ def test_a_table_is_contrasted_with_itself(n: int, views: int, temperature: floa
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("n", [1, 2, 63, 64, 65])
-@pytest.mark.parametrize("temperature", [0.05, 0.2, 1.0, 3.0])
+@pytest.mark.parametrize("n", [1, 2, 65])
+@pytest.mark.parametrize("temperature", [0.05, 3.0])
 @pytest.mark.parametrize("rows", [unit, clustered])
 def test_few_rows_are_not_rounded(n: int, temperature: float, rows) -> None:
     """Among few pairs rounding errors do not even out."""

@@ -28,105 +28,17 @@ from muxgcl.errors import UserError
 
 try:
     import triton
-    import triton.language as tl
 except ModuleNotFoundError as missing:
     raise UserError("the fused backend needs Triton, and it is not installed") from missing
 
 from muxgcl.kernels.all_pairs import LARGEST, TF32_BITS, AllPairs, Precision, Side
+from muxgcl.kernels.epilogue import gradient_of_keys, losses
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16}
 PRECISION: Precision = "fp16"  # of products, where tables come in 32 bits
 NARROW, FEW = 16, 1024  # numbers in a row, and rows: rounding does not even out, 32 bits are cheap
-LOSS_TILE = 4096  # numbers of a table that a program of `_loss` holds
-
-
-@triton.jit(do_not_specialize=["n", "parts", "step"])
-def _loss(
-    anchor_ptr,  # [n, d]
-    key_ptr,  # [n, d]          the positive of row i is key (i + step) % n
-    sum_ptr,  # [parts, n]      S, times lift
-    pull_ptr,  # [parts, n, D]  V, times lift, or None
-    loss_ptr,  # [n]            out
-    whole_ptr,  # [n]           out: W
-    push_ptr,  # [n]            out: S / W, the share of the negatives
-    d_anchor_ptr,  # [n, d]     out: (V - S p) / W, where V is given
-    n,
-    d,
-    parts,
-    step,
-    rate,  # 1 / temperature
-    drop,  # 1 / lift
-    D: tl.constexpr,
-    ROWS: tl.constexpr,
-):
-    row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
-    across = tl.arange(0, D)
-    here = row < n
-    inside = here[:, None] & (across < d)
-    at = row[:, None] * d + across
-    match_at = ((row + step) % n)[:, None] * d + across
-    anchor = tl.load(anchor_ptr + at, mask=inside, other=0.0).to(tl.float32)
-    positive = tl.load(key_ptr + match_at, mask=inside, other=0.0).to(tl.float32)
-    sums = tl.zeros([ROWS], dtype=tl.float32)
-    pulls = tl.zeros([ROWS, D], dtype=tl.float32)
-    for part in range(parts):  # always in this order
-        part_row = part * n + row
-        sums += tl.load(sum_ptr + part_row, mask=here, other=0.0)
-        if pull_ptr is not None:
-            pulls += tl.load(pull_ptr + part_row[:, None] * D + across, mask=inside, other=0.0)
-    sums *= drop
-    match = tl.exp((tl.sum(anchor * positive, 1) - 1) * rate)
-    whole = match + sums
-    push = sums / whole
-    ratio = sums / match
-    more = 1 + ratio
-    kept = tl.where(more == 1, 1.0, more - 1)  # of the ratio, which may be small beside 1
-    loss = tl.where(more == 1, ratio, tl.log(more) * (ratio / kept))
-    tl.store(loss_ptr + row, loss, mask=here)
-    tl.store(whole_ptr + row, whole, mask=here)
-    tl.store(push_ptr + row, push, mask=here)
-    if pull_ptr is not None:
-        d_anchor = pulls * (drop / whole)[:, None] - push[:, None] * positive
-        tl.store(d_anchor_ptr + at, d_anchor, mask=inside)
-
-
-@triton.jit(do_not_specialize=["n", "parts", "step"])
-def _gradient_of_keys(
-    anchor_ptr,  # [n, d]       key j is the positive of row (j - step) % n
-    push_ptr,  # [n]            S / W
-    pull_ptr,  # [parts, n, D]  the sum over i of e_ij a_i / W_i, times lift
-    share_ptr,  # []            the upstream gradient over n tau
-    d_key_ptr,  # [n, d]        out
-    n,
-    d,
-    parts,
-    step,
-    drop,  # 1 / lift
-    D: tl.constexpr,
-    ROWS: tl.constexpr,
-    BOTH: tl.constexpr,  # whether the keys are the anchors, and the pulls those of both roles
-):
-    row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
-    across = tl.arange(0, D)
-    here = row < n
-    inside = here[:, None] & (across < d)
-    match = (row + n - step) % n
-    anchor = tl.load(anchor_ptr + match[:, None] * d + across, mask=inside, other=0.0)
-    push = tl.load(push_ptr + match, mask=here, other=0.0)
-    near = push[:, None] * anchor.to(tl.float32)
-    if BOTH:
-        positive_at = ((row + step) % n)[:, None] * d + across
-        positive = tl.load(anchor_ptr + positive_at, mask=inside, other=0.0).to(tl.float32)
-        near += tl.load(push_ptr + row, mask=here, other=0.0)[:, None] * positive
-    pulls = tl.zeros([ROWS, D], dtype=tl.float32)
-    for part in range(parts):  # always in this order
-        part_row = part * n + row
-        pulls += tl.load(pull_ptr + part_row[:, None] * D + across, mask=inside, other=0.0)
-    gradient = (pulls * drop - near) * tl.load(share_ptr)
-    at = row[:, None] * d + across
-    tl.store(d_key_ptr + at, gradient.to(d_key_ptr.dtype.element_ty), mask=inside)
 
 
 def _pairs(
@@ -203,9 +115,10 @@ class _Contrast(torch.autograd.Function):
         pairs = _pairs(anchor, keys, weight, temperature, nodes, precision)
         sums, pulls = pairs.forward()  # [parts, n], [parts, n, D]
         d_anchor = torch.empty_like(anchor, dtype=torch.float32)
-        loss, whole, push = _losses(pairs, anchor, keys, nodes, sums, pulls, d_anchor)
+        step = nodes or len(anchor)
+        loss, whole, push = losses(anchor, keys, step, temperature, sums, pulls, d_anchor)
         ctx.save_for_backward(anchor, whole, push, d_anchor)
-        ctx.pairs, ctx.step, ctx.dtype = pairs, nodes or len(anchor), keys.dtype
+        ctx.pairs, ctx.step, ctx.dtype = pairs, step, keys.dtype
         return loss.mean()
 
     @staticmethod
@@ -216,8 +129,7 @@ class _Contrast(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             # no push exceeds the whole, so LARGEST / whole is the most that it can be lifted by
             pulls = ctx.pairs.backward((LARGEST / whole).log2(), logarithms=True)
-            d_keys = torch.empty_like(anchor, dtype=ctx.dtype)
-            _gradient(anchor, push, pulls, share, d_keys, ctx.step, 1 / LARGEST)
+            d_keys = gradient_of_keys(anchor, push, pulls, share, ctx.step, LARGEST, ctx.dtype)
         return (d_anchor * share).to(anchor.dtype), d_keys, None, None, None, None
 
 
@@ -240,84 +152,25 @@ class _SelfContrast(torch.autograd.Function):
         precision: Precision,
     ) -> Tensor:
         pairs = _pairs(anchor, anchor, weight, temperature, nodes, precision)
-        loss, whole, push = _losses(pairs, anchor, anchor, nodes, pairs.sums())
+        step = nodes or len(anchor)
+        loss, whole, push = losses(anchor, anchor, step, temperature, pairs.sums())
         ctx.save_for_backward(anchor, whole, push)
-        ctx.pairs, ctx.step = pairs, nodes or len(anchor)
+        ctx.pairs, ctx.step = pairs, step
         return loss.mean()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         anchor, whole, push = ctx.saved_tensors
         share = grads[0] / (len(anchor) * ctx.pairs.temperature)
-        # no push exceeds either whole, and there are two of them
-        pulls = ctx.pairs.backward(LARGEST / 2 / whole, own_too=True)
-        gradient = torch.empty_like(anchor)
-        _gradient(anchor, push, pulls, share, gradient, ctx.step, 2 / LARGEST, both=True)
-        return gradient, None, None, None, None
-
-
-def _losses(
-    pairs: AllPairs,
-    anchor: Tensor,
-    keys: Tensor,
-    nodes: int | None,
-    sums: Tensor,
-    pulls: Tensor | None = None,
-    d_anchor: Tensor | None = None,
-) -> Tensor:
-    """Loss, W and S / W of every anchor [3, n]; into `d_anchor` goes its gradient, where asked."""
-    n, d = anchor.shape
-    width = pairs.anchors.table.shape[1]
-    rows = LOSS_TILE // width
-    found = sums.new_empty((3, n))
-    with torch.cuda.device_of(anchor):
-        _loss[(triton.cdiv(n, rows),)](
-            anchor.contiguous(),
-            keys.contiguous(),
-            sums,
-            pulls,
-            *found,
-            d_anchor,
-            n,
-            d,
-            len(sums),
-            nodes or n,
-            1 / pairs.temperature,
-            1 / LARGEST,
-            D=width,
-            ROWS=rows,
-        )
-    return found
-
-
-def _gradient(
-    anchor: Tensor,
-    push: Tensor,
-    pulls: Tensor,
-    share: Tensor,
-    out: Tensor,
-    step: int,
-    drop: float,
-    *,
-    both: bool = False,
-) -> None:
-    n, d = anchor.shape
-    rows = LOSS_TILE // pulls.shape[2]
-    with torch.cuda.device_of(anchor):
-        _gradient_of_keys[(triton.cdiv(n, rows),)](
-            anchor.contiguous(),
-            push,
-            pulls,
-            share,
-            out,
-            n,
-            d,
-            len(pulls),
-            step,
-            drop,
-            D=pulls.shape[2],
-            ROWS=rows,
-            BOTH=both,
+        lift = LARGEST / 2  # no push exceeds either whole, and there are two of them
+        pulls = ctx.pairs.backward(lift / whole, own_too=True)
+        rest = ctx.step, lift, anchor.dtype
+        return (
+            gradient_of_keys(anchor, push, pulls, share, *rest, both=True),
+            None,
+            None,
+            None,
+            None,
         )
 
 
