@@ -205,7 +205,7 @@ def test_a_capturable_step_never_waits_for_the_device(name: str) -> None:
     trainer.method.static = True
     with NoWaiting():
         total(trainer.method.loss(trainer.graph)).backward()
-        trainer.method.after_step(1)
+        trainer.method.after_step()
 
 
 @ALL

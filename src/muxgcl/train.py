@@ -93,6 +93,8 @@ class Trainer:
         while self.epoch < self.cfg.epochs:
             left = (singly_from if singly_from is not None else self.cfg.epochs) - self.epoch
             count = min(size, left) if left > 0 else 1
+            ahead = [m - self.epoch for m in self.method.milestones if m > self.epoch]
+            count = min(count, *ahead) if ahead else count
             if self.captures and self._replay is None:
                 self._capture()
             begin = time.perf_counter()
@@ -106,6 +108,9 @@ class Trainer:
             ]
             if bad := [epoch for epoch in block if not abs(epoch.loss) < float("inf")]:
                 raise NonFiniteLoss(bad[0])
+            if self.epoch in self.method.milestones:
+                self.method.reach(self.epoch)
+                self._replay = None
             yield block
 
     def _advance(self) -> Tensor:
@@ -122,7 +127,7 @@ class Trainer:
         values = torch.stack(list(terms.values()))
         values.sum().backward()
         self.optimizer.step()
-        self.method.after_step(self.epoch)
+        self.method.after_step()
         self._names = list(terms)
         self._terms = values.detach()
 

@@ -69,7 +69,7 @@ def test_the_target_follows_as_a_moving_average() -> None:
     for step in range(4):
         keep = 1 - 0.01 * (1 + math.cos(math.pi * step / 4)) / 2
         slow = [keep * s + (1 - keep) * f for s, f in zip(slow, fast, strict=True)]
-        method.after_step(step)
+        method.after_step()
     assert_close(list(method.target.parameters()), slow)
 
 

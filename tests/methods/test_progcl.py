@@ -5,6 +5,7 @@ from scipy import stats
 from torch import Tensor
 from torch.testing import assert_close
 
+from muxgcl.config import TrainConfig
 from muxgcl.datasets import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
@@ -13,6 +14,7 @@ from muxgcl.methods.beta_mixture import BetaMixture
 from muxgcl.methods.grace import Grace, GraceConfig
 from muxgcl.methods.hardness import KNOTS, Hardness
 from muxgcl.methods.progcl import ProGcl, ProGclConfig
+from muxgcl.train import Trainer
 
 N = 24
 SMALL = {"width": 8, "projection": 8, "centrality": "none", "temperature": 0.4}
@@ -128,22 +130,22 @@ def test_row_means_leave_out_the_node_itself_in_any_tiling(graph: Graph, monkeyp
 
 def test_the_switch_freezes_the_similarities_of_its_own_step(graph: Graph) -> None:
     method = ProGcl(graph, ProGclConfig(**SMALL, warm_up=0.3), Context(epochs=10))
-    known = []
-    for step in range(5):
+    trainer = Trainer(method, graph, TrainConfig(epochs=10))
+    known, rows = [], []
+    for _ in trainer.blocks():
         known.append(method.hardness.known)
-        method.loss(graph)
-        if step <= 2:
-            rows = method.hardness.rows.clone()
-        method.after_step(step)
-    assert known == [False, False, False, True, True]
-    assert_close(method.hardness.rows, rows)  # later steps leave it alone
+        rows.append(method.hardness.rows.clone())
+    assert known == [False] * 2 + [True] * 8
+    assert not torch.equal(rows[1], rows[2])
+    assert all(torch.equal(later, rows[2]) for later in rows[3:])  # they leave it alone
     assert method.hardness.curve.std() > 0
 
 
 def test_a_short_training_still_switches(graph: Graph) -> None:
     method = ProGcl(graph, ProGclConfig(**SMALL, warm_up=0.0), Context(epochs=2))
+    assert method.milestones == (1,)
     method.loss(graph)
-    method.after_step(0)
+    method.reach(1)
     assert method.hardness.known
 
 
@@ -152,7 +154,7 @@ def test_a_resumed_run_has_the_same_hardness(graph: Graph, mode: str) -> None:
     cfg = ProGclConfig(**SMALL, mode=mode)
     first, second = (ProGcl(graph, cfg, Context(epochs=4)) for _ in range(2))
     first.loss(graph)
-    first.after_step(0)
+    first.reach(1)
     second.load_state_dict(first.state_dict())
     losses = []
     for method in (first, second):

@@ -37,6 +37,7 @@ class Method(nn.Module):
     trainable: ClassVar[bool] = True  # has something to train; if not, its loss has no terms
     capturable: bool = True  # the step can do without host-side decisions
     static: bool = False  # and does, even where a look at the data would save work
+    milestones: tuple[int, ...] = ()  # epochs after which the step may become another one
 
     def prepare(self, graph: Graph) -> None:
         """Compute what depends on the training graph alone, once before training."""
@@ -49,8 +50,11 @@ class Method(nn.Module):
         """The embedding of every node of the un-augmented graph."""
         return self.encoder.embed(clean(graph))
 
-    def after_step(self, step: int) -> None:
+    def after_step(self) -> None:
         """What a method does after each optimizer step, such as moving an average."""
+
+    def reach(self, milestone: int) -> None:
+        """What the host does at a milestone."""
 
     def optimizer(self, lr: float, weight_decay: float) -> torch.optim.Optimizer:
         """Adam, unless a paper says otherwise."""

@@ -92,7 +92,7 @@ class Bgrl(Method):
         return self.schedule.optimizer(wanted, lr, weight_decay)
 
     @torch.no_grad()
-    def after_step(self, step: int) -> None:
+    def after_step(self) -> None:
         """Let the target follow, then go on in the schedule."""
         follow = 1 - self.target_momentum(self.schedule.step)
         for slow, fast in zip(self.target.parameters(), self.encoder.parameters(), strict=True):

@@ -70,6 +70,6 @@ class Gbt(Method):
         return self.schedule.optimizer(self.parameters(), lr, weight_decay)
 
     @torch.no_grad()
-    def after_step(self, step: int) -> None:
+    def after_step(self) -> None:
         """Go on in the schedule."""
         self.schedule.advance()

@@ -87,12 +87,12 @@ class ProGcl(Method):
     paper: ClassVar = "Xia et al. 2022, https://arxiv.org/abs/2110.02027"
     cost: ClassVar = "quadratic"
     Config: ClassVar = ProGclConfig
-    capturable = False  # the objective changes during training
 
     def __init__(self, graph: Graph, cfg: ProGclConfig, context: Context) -> None:
         super().__init__()
         self.cfg, self.backend = cfg, context.backend
-        self.switch = max(1, round(cfg.warm_up * context.epochs))  # epochs of GRACE
+        self.milestones = (max(1, round(cfg.warm_up * context.epochs)),)  # epochs of GRACE
+        self.capturable = cfg.mode == "weight"  # `mix` finds its hardest negatives on the way
         self.scaled = features_scaled(cfg.row_normalize)
         self.rates = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
         self.drop_weights = (
@@ -115,10 +115,9 @@ class ProGcl(Method):
         """The encoder's output."""
         return self.encoder.embed(clean(self.scaled(graph)))
 
-    def after_step(self, step: int) -> None:
-        """At the switch, freeze the hardness that this step's similarities show."""
-        if step + 1 == self.switch:
-            self.hardness.fit(self.cfg.false_share, self.cfg.fit_steps)
+    def reach(self, milestone: int) -> None:
+        """At the switch, freeze the hardness that the last step's similarities show."""
+        self.hardness.fit(self.cfg.false_share, self.cfg.fit_steps)
 
     def contrast(self, unit: Nodes) -> Scalar:
         """The mean loss of both views' unit rows, stacked."""
