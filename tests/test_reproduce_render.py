@@ -97,6 +97,15 @@ def test_a_run_that_shared_its_device_does_not_slow_a_method_down(tmp_path: Path
     assert row[3].startswith("—")
 
 
+def test_rows_that_were_trained_elsewhere_are_named(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    for method, device in (("mux-gcl", "one"), ("grace", "one"), ("dgi", "two"), ("raw", "two")):
+        job = SMALL.scored(method, "cora")[0]
+        shelf.append(job.file, record_of(job, device=device))
+    notes = render("table1", shelf, SMALL).tables[0].notes
+    assert notes[1:] == ["Trained on two, not on one: DGI."]  # a control is not trained
+
+
 def test_means_are_over_all_seeds_and_splits(shelf: Shelf) -> None:
     found = Found(shelf.lines())
     got = numbers.summary(found.of(SMALL.scored("grace", "cora")))

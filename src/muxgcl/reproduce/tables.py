@@ -7,7 +7,7 @@ from muxgcl.reproduce import numbers
 from muxgcl.reproduce.layout import Table
 from muxgcl.reproduce.numbers import DASH, PAIRED
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TITLES
-from muxgcl.reproduce.plan import CHIEF, CLUSTERED, REPEATS, Scope
+from muxgcl.reproduce.plan import CHIEF, CLUSTERED, CONTROLS, REPEATS, Scope
 from muxgcl.reproduce.records import Found
 
 
@@ -37,7 +37,8 @@ def table1(found: Found, scope: Scope) -> list[Table]:
             f"Ours ± standard deviation over {scope.seeds} seeds by {scope.splits} random 10/10/80 "
             "splits, C chosen on validation nodes, test nodes looked at once (in brackets the "
             "paper's figure and the difference; ▼: more than one point short of it). The first "
-            f"three rows are controls: nothing in them is trained. {DASH}: not run."
+            f"three rows are controls: nothing in them is trained. {DASH}: not run.",
+            *_elsewhere(found, scope),
         ],
     )
     return [main, _mux_minus_grace(found, scope), _selection(found, scope)]
@@ -142,6 +143,25 @@ def _clustering(
             "(in brackets the paper's figure and the difference)."
         ],
     )
+
+
+def _elsewhere(found: Found, scope: Scope) -> list[str]:
+    """Which rows were trained on another device than MUX-GCL's."""
+    where: dict[str, set[str]] = {
+        method: {
+            record["device"]
+            for dataset in scope.columns("table1")
+            for record in found.of(scope.scored(method, dataset))
+        }
+        for method in scope.rows("table1")
+        if method not in CONTROLS
+    }
+    home = where.get("mux-gcl", set())
+    away = {LABELS[name]: devices - home for name, devices in where.items() if devices - home}
+    if not home or not away:
+        return []
+    devices = ", ".join(sorted(set.union(*away.values())))
+    return [f"Trained on {devices}, not on {', '.join(sorted(home))}: {', '.join(away)}."]
 
 
 def _spread(found: Summary) -> str:
