@@ -20,6 +20,7 @@ from muxgcl.train import seeded
 
 BINS = 60
 PAIRS = 200_000  # negatives drawn for a histogram
+ROWS = 4096  # of them gathered at once
 
 
 def diagnose(fitted: Fitted, seed: int = 0) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def similarities(one: Mapping[int, Nodes], two: Mapping[int, Nodes]) -> dict[str
         for n, right in two.items():
             u, v = normalize(left, dim=1), normalize(right, dim=1)
             i, j = random_pairs(len(u), u.device)
-            positive, negative = (u * v).sum(1).cpu(), (u[i] * v[j]).sum(1).cpu()
+            positive, negative = (u * v).sum(1).cpu(), products(u, v, i, j).cpu()
             found[f"u{m}-v{n}"] = {
                 "edges": edges.tolist(),
                 "positive": histogram(positive),
@@ -61,9 +62,7 @@ def affinity_weights(patches: list[Tensor], offset: float, slope: float) -> dict
     i, j = random_pairs(len(patches[0]), patches[0].device)
     found = {}
     for k, table in enumerate(patches):
-        weight = (
-            (offset + slope * (patches[-1][i].float() * table[j].float()).sum(1)).clamp(0, 1).cpu()
-        )
+        weight = (offset + slope * products(patches[-1], table, i, j)).clamp(0, 1).cpu()
         found[f"scale {k}"] = {
             "edges": edges.tolist(),
             "counts": torch.histogram(weight, edges).hist.tolist(),
@@ -77,6 +76,12 @@ def random_pairs(nodes: int, device: torch.device) -> tuple[Tensor, Tensor]:
     i = torch.randint(nodes, (PAIRS,), device=device)
     step = torch.randint(1, max(nodes, 2), (PAIRS,), device=device)
     return i, (i + step) % nodes
+
+
+def products(u: Tensor, v: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    """Products of row i of one table and row j of the other, a cache of rows at a time."""
+    parts = zip(i.split(ROWS), j.split(ROWS), strict=True)
+    return torch.cat([(u[a].float() * v[b].float()).sum(1) for a, b in parts])
 
 
 def histogram(cosines: Tensor) -> list[float]:

@@ -178,6 +178,5 @@ def _rows(artefact: str) -> tuple[str, ...]:
     others = [name for name in others if name not in CONTROLS]
     if artefact == "table2":
         return (*CONTROLS, *others, "grace", ours)
-    if artefact == "table5":
-        return (*others, "dmon", ours)
-    return (*CONTROLS, *others, ours)
+    others.append("dmon")  # of Table II; compared like the rest
+    return (*others, ours) if artefact == "table5" else (*CONTROLS, *others, ours)
