@@ -73,23 +73,30 @@ class Corrupt:
 
 def both(graph: Graph, rates: Sequence[Corrupt]) -> View:
     """Two fresh views, stacked: one pass through the encoder instead of two."""
+    return stacked(graph, [r.drop_edges for r in rates], [r.mask_features for r in rates])
+
+
+def stacked(
+    graph: Graph, drop: Sequence[float | PerEdge], mask: Sequence[float | PerFeature]
+) -> View:
+    """The same with a probability for all edges or for each, and likewise for columns."""
     adjacency = graph.twice
     chance = torch.rand(2, len(adjacency.weight) // 2, device=graph.device)
-    kept = torch.cat([c >= rate.drop_edges for c, rate in zip(chance, rates, strict=True)])
+    kept = torch.cat([c >= p for c, p in zip(chance, drop, strict=True)])
     chance = torch.rand(2, graph.num_features, device=graph.device)
-    columns = [c >= rate.mask_features for c, rate in zip(chance, rates, strict=True)]
+    columns = [c >= p for c, p in zip(chance, mask, strict=True)]
     weight = adjacency.weight * (kept | adjacency.loop)
     kept_columns = torch.stack(columns).float()
     return View(adjacency.propagation(weight), graph.aligned_features, kept_columns)
 
 
-def drop_edges(graph: Graph, p: float | PerEdge) -> PerEdge:
+def drop_edges(graph: Graph, p: float) -> PerEdge:
     """Edge weights with each entry 0 with probability `p`; self-loops always stay."""
     adjacency = graph.adjacency
     kept = torch.rand(adjacency.weight.shape, device=graph.device) >= p
     return adjacency.weight * (kept | adjacency.loop)
 
 
-def keep_columns(graph: Graph, p: float | PerFeature) -> PerFeature:
+def keep_columns(graph: Graph, p: float) -> PerFeature:
     """1 for each feature column that is kept, 0 with probability `p`."""
     return (torch.rand(graph.num_features, device=graph.device) >= p).float()

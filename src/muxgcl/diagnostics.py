@@ -46,7 +46,7 @@ def similarities(one: Mapping[int, Nodes], two: Mapping[int, Nodes]) -> dict[str
         for n, right in two.items():
             u, v = normalize(left, dim=1), normalize(right, dim=1)
             i, j = random_pairs(len(u), u.device)
-            positive, negative = (u * v).sum(1).cpu(), products(u, v, i, j).cpu()
+            positive, negative = (u * v).sum(1), products(u, v, i, j)
             found[f"u{m}-v{n}"] = {
                 "edges": edges.tolist(),
                 "positive": histogram(positive),
@@ -87,7 +87,7 @@ def products(u: Tensor, v: Tensor, i: Tensor, j: Tensor) -> Tensor:
 def histogram(cosines: Tensor) -> list[float]:
     """Counts in equal bins from -1 to 1."""
     edges = torch.linspace(-1, 1, BINS + 1)
-    return torch.histogram(cosines.float().clamp(-1, 1), edges).hist.tolist()
+    return torch.histogram(cosines.float().clamp(-1, 1).cpu(), edges).hist.tolist()
 
 
 def separation(positive: Tensor, negative: Tensor) -> float:

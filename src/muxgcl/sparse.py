@@ -35,8 +35,8 @@ class Csr:
             from muxgcl.kernels.spmm import spmm  # Triton loads only where it runs
 
             return spmm(self.rowptr, self.col, self.value, dense, self.order)
-        with warnings.catch_warnings():  # torch calls its CSR layout a beta, once per process
-            warnings.filterwarnings("ignore", "Sparse CSR", UserWarning)
+        with warnings.catch_warnings():  # torch calls its CSR layout a beta, and unchecked
+            warnings.filterwarnings("ignore", "Sparse (CSR|invariant)", UserWarning)
             matrix = torch.sparse_csr_tensor(
                 self.rowptr,
                 self.col,

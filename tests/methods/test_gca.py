@@ -13,7 +13,7 @@ from muxgcl.augment import Corrupt
 from muxgcl.datasets import load_dataset
 from muxgcl.datasets.planted import planted
 from muxgcl.graph import Graph
-from muxgcl.methods.centrality import HIGHEST, adaptive_view, centrality, column_mass, drop_weights
+from muxgcl.methods.centrality import HIGHEST, adaptive_views, centrality, column_mass, drop_weights
 from muxgcl.sparse import SparseMatrix
 
 DATA = planted(nodes=40, features=30, isolated=2, featureless=2)
@@ -80,20 +80,25 @@ def test_drop_rates_lie_between_0_and_the_cap_and_average_to_the_wanted_rate(kin
     for factors in (edges, weights.columns):
         assert factors.min() >= 0
         assert_close(factors.mean(), torch.tensor(1.0), rtol=1e-4, atol=0)
-    view = adaptive_view(GRAPH, weights, Corrupt(0.5, 0.5))
+    view = adaptive_views(GRAPH, weights, [Corrupt(0.5, 0.5)] * 2)
     assert view.kept_columns is not None
-    assert set(view.kept_columns.tolist()) <= {0.0, 1.0}
+    assert set(view.kept_columns.flatten().tolist()) <= {0.0, 1.0}
 
 
-def test_no_column_is_masked_more_often_than_the_cap() -> None:
-    weights = drop_weights(GRAPH, "degree")
-    kept = torch.zeros(30)
+def test_each_view_drops_as_its_rate_says_and_nothing_more_often_than_the_cap() -> None:
+    weights, adjacency = drop_weights(GRAPH, "degree"), GRAPH.adjacency
+    columns, edges = torch.zeros(2, 30), torch.zeros(2, len(adjacency.col))
+    rates = [Corrupt(0.9, 0.9), Corrupt(0.2, 0.3)]
     for _ in range(400):
-        view = adaptive_view(GRAPH, weights, Corrupt(0.9, 0.9))
+        view = adaptive_views(GRAPH, weights, rates)
         assert view.kept_columns is not None
-        kept += view.kept_columns / 400
-    want = 1 - (0.9 * weights.columns).clamp(max=HIGHEST)
-    assert_close(kept, want, rtol=0, atol=0.11)  # more than four standard errors
+        columns += view.kept_columns / 400
+        edges += (view.propagation.matrix.value != 0).view(2, -1) / 400
+    for one, of_edges, of_columns in zip(rates, edges, columns, strict=True):
+        want = 1 - (one.mask_features * weights.columns).clamp(max=HIGHEST)
+        assert_close(of_columns, want, rtol=0, atol=0.11)  # more than four standard errors
+        want = 1 - (one.drop_edges * weights.edges).clamp(max=HIGHEST)
+        assert_close(of_edges, want.where(~adjacency.loop, 1), rtol=0, atol=0.11)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -18,11 +18,12 @@ from collections.abc import Callable
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
-from torch.nn.functional import embedding, softplus
+from torch.nn.functional import softplus
 
 from muxgcl.affinity.walks import Roads, Walks, walks
 from muxgcl.capture import repeat
 from muxgcl.graph import Graph
+from muxgcl.pick import pick
 from muxgcl.shapes import Nodes, Scalar
 
 SHARED_NEGATIVES = 64  # nodes that one batch is pushed away from
@@ -54,15 +55,14 @@ class SkipGram(nn.Module):
             walked: walks that start at random nodes.
             others: the negatives that these walks share.
         """
-        # embedding() and not an index: its gradient on a GPU adds rows in a fixed order
-        rows = embedding(walked, self.table)  # [w, t, d]
+        rows = pick(self.table, walked)  # [w, t, d]
         time = torch.arange(walked.shape[1], device=walked.device)
         near = (time[:, None] - time).abs() < self.context  # [t, t]
         pair = near & (walked[:, :, None] != walked[:, None, :])  # [w, t, t]
         pairs = pair.sum(2)  # [w, t]
         score = rows @ rows.mT
         pull = (softplus(score) - score) * pair  # -log sigmoid(score)
-        push = softplus(rows @ embedding(others, self.table).T).mean(2) * pairs
+        push = softplus(rows @ pick(self.table, others).T).mean(2) * pairs
         return (pull.sum() + self.negatives * push.sum()) / pairs.sum().clamp(min=1)
 
 

@@ -43,7 +43,8 @@ def _spmm(
         col = tl.load(col_ptr + entry, mask=there, other=0)
         value = tl.load(value_ptr + entry, mask=there, other=0.0).to(tl.float32)
         at = dense_ptr + col[:, None] * d + across
-        gathered = tl.load(at, mask=there[:, None] & wanted, other=0.0)  # [CHUNK, WIDTH]
+        # a dropped edge is still an entry, but weighs nothing: its row is not fetched
+        gathered = tl.load(at, mask=(value != 0)[:, None] & wanted, other=0.0)  # [CHUNK, WIDTH]
         total += value[:, None] * gathered
     out = out_ptr + row * d + across
     tl.store(out, tl.sum(total, 0).to(out_ptr.dtype.element_ty), mask=wanted)

@@ -10,13 +10,14 @@ Cora the logarithm of the one empty column would otherwise turn every weight int
 all scores are equal the drop is uniform.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from muxgcl.augment import Corrupt, View, drop_edges, keep_columns
+from muxgcl.augment import Corrupt, View, stacked
 from muxgcl.graph import Graph
 from muxgcl.shapes import PerEdge, PerFeature, PerNode
 
@@ -35,12 +36,13 @@ class DropWeights:
     columns: PerFeature
 
 
-def adaptive_view(graph: Graph, weights: DropWeights, rates: Corrupt) -> View:
-    """A fresh view in which what matters is dropped less often than `rates` say."""
-    edges = (rates.drop_edges * weights.edges).clamp(max=HIGHEST)
-    columns = (rates.mask_features * weights.columns).clamp(max=HIGHEST)
-    propagation = graph.adjacency.propagation(drop_edges(graph, edges))
-    return View(propagation, graph.features, keep_columns(graph, columns))
+def adaptive_views(graph: Graph, weights: DropWeights, rates: Sequence[Corrupt]) -> View:
+    """Two fresh views, stacked, in which what matters is dropped less often than `rates` say."""
+    return stacked(
+        graph,
+        [(r.drop_edges * weights.edges).clamp(max=HIGHEST) for r in rates],
+        [(r.mask_features * weights.columns).clamp(max=HIGHEST) for r in rates],
+    )
 
 
 def drop_weights(graph: Graph, kind: Centrality) -> DropWeights:

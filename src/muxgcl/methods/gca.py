@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-import torch
-
 from muxgcl.augment import Corrupt, clean
 from muxgcl.encoder import GCN, Activation
 from muxgcl.graph import Graph
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.centrality import Centrality, adaptive_view, drop_weights
+from muxgcl.methods.centrality import Centrality, adaptive_views, drop_weights
 from muxgcl.methods.of_graph import OfGraph, features_scaled
 from muxgcl.projector import Projector
 from muxgcl.shapes import Nodes, Scalar
@@ -65,8 +63,8 @@ class Gca(Method):
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """GRACE's contrast on two adaptive views."""
         weights, graph = self.drop_weights(graph), self.scaled(graph)
-        views = (adaptive_view(graph, weights, rates) for rates in self.rates)
-        unit = torch.cat([self.projector(self.encoder.embed(view)) for view in views])
+        views = adaptive_views(graph, weights, self.rates)
+        unit = self.projector(self.encoder.embed(views))
         return self.contrast({self.contrast.last: unit})
 
     def embed(self, graph: Graph) -> Nodes:

@@ -18,7 +18,7 @@ the projector that the code builds and never calls is left out.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -27,6 +27,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from muxgcl.augment import Corrupt, View, clean
+from muxgcl.bias import add_bias
 from muxgcl.encoder import Activation, activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
@@ -34,7 +35,8 @@ from muxgcl.kernels import contrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.of_graph import features_scaled
 from muxgcl.projector import unit_rows
-from muxgcl.shapes import Nodes, Scalar
+from muxgcl.shapes import Nodes, PerEdge, Scalar
+from muxgcl.sparse import Csr, SparseMatrix
 
 Counts = Int[Tensor, " layers"]  # of propagation steps
 
@@ -127,13 +129,28 @@ class Filters(nn.Module):
             most: do so many in every layer, those beyond its count without effect. By default the
                 counts are looked at, and no step is done in vain.
         """
-        nodes = view.project(self.weights[0])
+        nodes, loops = view.project(self.weights[0]), loops_of(view.propagation.matrix)
         for k, (bias, count) in enumerate(zip(self.biases, counts, strict=True), start=1):
-            far = view.propagation @ nodes + bias
-            nodes = torch.where(count == 0, far, (nodes + far) / 2)
-            for step in range(1, int(count) if most is None else most):
-                further = (nodes + view.propagation @ nodes + bias) / 2
-                nodes = torch.where(step < count, further, nodes)
+            for step in range(max(int(count) if most is None else most, 1)):
+                # all the way to a convolution where it is the only step, half of it, or stay
+                way = 0.5 * (step < count) + (count == 0) * (step == 0)
+                nodes = add_bias(toward(view.propagation, loops, way) @ nodes, way * bias)
             if k < len(self.weights):
                 nodes = self.act(nodes) @ self.weights[k]
         return nodes
+
+
+def toward(propagation: SparseMatrix, loops: PerEdge, way: Scalar) -> SparseMatrix:
+    r"""$(1 - w) I + w \hat A$, on the pattern of $\hat A$: a step is then one product."""
+    one, other = (
+        replace(rows, value=torch.lerp(loops, rows.value, way))
+        for rows in (propagation.matrix, propagation.transpose)
+    )
+    return SparseMatrix(one, other)
+
+
+def loops_of(rows: Csr) -> PerEdge:
+    """1 for each entry on the diagonal, 0 for the others."""
+    node = torch.arange(rows.rows, device=rows.col.device)
+    row = node.repeat_interleave(rows.rowptr.diff(), output_size=len(rows.col))
+    return (row == rows.col).to(rows.value.dtype)

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from muxgcl.augment import View
+from muxgcl.bias import add_bias
 from muxgcl.errors import UserError
 from muxgcl.shapes import Nodes
 
@@ -49,10 +50,11 @@ class NormGCN(nn.Module):
         return self._encode(view, fresh=False)
 
     def _encode(self, view: View, *, fresh: bool) -> Nodes:
-        hidden = view.propagation @ view.project(self.weights[0]) + self.biases[0]
-        for k in range(len(self.weights)):
-            if k > 0:
-                hidden = view.propagation @ (hidden @ self.weights[k]) + self.biases[k]
-            if k < len(self.norms):
-                hidden = self.acts[k](self.norms[k].train(fresh)(hidden))
-        return hidden
+        nodes = view.project(self.weights[0])
+        for k, bias in enumerate(self.biases, start=1):
+            nodes = add_bias(view.propagation @ nodes, bias)
+            if k <= len(self.norms):
+                nodes = self.acts[k - 1](self.norms[k - 1].train(fresh)(nodes))
+            if k < len(self.weights):
+                nodes = nodes @ self.weights[k]
+        return nodes

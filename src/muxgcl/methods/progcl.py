@@ -38,7 +38,7 @@ from muxgcl.graph import Graph
 from muxgcl.kernels import contrast, negative_sum
 from muxgcl.kernels.reference import info_nce
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.centrality import adaptive_view, drop_weights
+from muxgcl.methods.centrality import adaptive_views, drop_weights
 from muxgcl.methods.hardness import Hardness
 from muxgcl.methods.of_graph import OfGraph, features_scaled
 from muxgcl.projector import Projector
@@ -147,10 +147,10 @@ class ProGcl(Method):
     def _encode(self, graph: Graph) -> Nodes:
         scaled = self.scaled(graph)
         if self.drop_weights is None:
-            return self.projector(self.encoder.embed(both(scaled, self.rates)))
-        weights = self.drop_weights(graph)
-        views = (adaptive_view(scaled, weights, rates) for rates in self.rates)
-        return self.projector(torch.cat([self.encoder.embed(view) for view in views]))
+            views = both(scaled, self.rates)
+        else:
+            views = adaptive_views(scaled, self.drop_weights(graph), self.rates)
+        return self.projector(self.encoder.embed(views))
 
 
 def mixed_sum(
