@@ -19,7 +19,7 @@ from muxgcl.shapes import Nodes
 from muxgcl.train import seeded
 
 BINS = 60
-PAIRS = 200_000  # negatives drawn for a histogram
+PAIRS = 50_000  # negatives drawn for a histogram
 ROWS = 4096  # of them gathered at once
 
 

@@ -26,7 +26,6 @@ from muxgcl.methods.mux_gcl import MuxGcl
 from muxgcl.shapes import Nodes
 
 BINS = 60
-PAIRS = 50_000
 Pairs = Float[Tensor, " pairs"]
 
 
@@ -42,7 +41,7 @@ def projected(method: MuxGcl, graph: Graph) -> tuple[dict[int, Nodes], dict[int,
 def soft_negatives(method: MuxGcl, graph: Graph) -> dict[str, dict[str, Any]]:
     """Both quantities at each scale, as printed and with the temperature, on random pairs."""
     one, two = projected(method, graph)
-    i, j = (side[:PAIRS] for side in random_pairs(graph.num_nodes, graph.device))
+    i, j = random_pairs(graph.num_nodes, graph.device)
     psi = {
         (name, k): pull(one, two, others, k, i, j)
         for k in one
