@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import muxgcl
 
@@ -22,3 +23,17 @@ def test_importing_the_package_loads_neither_command_line_nor_plotting() -> None
     code = f"import sys, muxgcl; print(sorted({heavy} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_the_command_line_scores_without_scikit_learn_or_torchs_compiler(tmp_path: Path) -> None:
+    code = (
+        "import sys; from muxgcl.cli import main;"
+        f"sys.argv = ['muxgcl', 'run', 'cora', '--method', 'dgi', '--preset', 'quick', '--epochs',"
+        f" '1', '--splits', '2', '--no-report', '--quiet', '--out', {str(tmp_path / 'run')!r}]\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'sklearn', 'scipy.stats', 'torch._dynamo', 'pandas'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "[]", found.stdout
+    assert (tmp_path / "run" / "scores.json").is_file()

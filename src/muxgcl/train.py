@@ -4,7 +4,7 @@ Nothing waits for the device inside an epoch: losses are read back in blocks.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from muxgcl.capture import aside, recorded
 from muxgcl.config import TrainConfig
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
@@ -76,7 +77,7 @@ class Trainer:
             raise UserError(f"capture is on, but {reason}")
         self.captures = capture != "off" and on_gpu and method.capturable
         method.static = on_gpu and method.capturable  # captured or not: the same numbers
-        self._replay: torch.cuda.CUDAGraph | None = None
+        self._replay: Callable[[], None] | None = None
         self._names: list[str] = []
         self._terms = torch.empty(0)
 
@@ -115,7 +116,7 @@ class Trainer:
 
     def _advance(self) -> Tensor:
         if self._replay is not None:
-            self._replay.replay()
+            self._replay()
         else:
             self._step()
         self.epoch += 1
@@ -123,7 +124,7 @@ class Trainer:
 
     def _step(self) -> None:
         terms = self.method.loss(self.graph)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         values = torch.stack(list(terms.values()))
         values.sum().backward()
         self.optimizer.step()
@@ -134,22 +135,14 @@ class Trainer:
     def _capture(self) -> None:
         """Record one step; the warm-up's traces on weights, moments and randomness are undone."""
         before = {name: tensor.clone() for name, tensor in self.state().items()}
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(WARM_UP):
-                self._step()
-        torch.cuda.current_stream().wait_stream(stream)
+        aside(self._step, times=WARM_UP)
         self.load(before)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._step()
-        self._replay = graph
+        self._replay = recorded(self._step)
 
     def state(self) -> dict[str, Tensor]:
         """Everything that the rest of the run depends on, as tensors."""
         tensors = {f"method/{name}": t for name, t in self.method.state_dict().items()}
-        for i, slots in enumerate(self._slots()):
+        for i, slots in enumerate(self.optimizer.slots):
             tensors |= {f"optimizer/{i}/{name}": t for name, t in slots.items()}
         tensors["random/cpu"] = torch.get_rng_state()
         if self.graph.device.type == "cuda":
@@ -159,36 +152,15 @@ class Trainer:
     def load(self, tensors: Mapping[str, Tensor], epoch: int | None = None) -> None:
         """Go back to a state, in place: what was captured stays valid."""
         load_weights(self.method, tensors)
-        saved = {k: t for k, t in tensors.items() if k.startswith("optimizer/")}
-        if saved and not any(self._slots()):
-            self._make_slots()
-        for i, slots in enumerate(self._slots()):
+        for i, slots in enumerate(self.optimizer.slots):
             for name, tensor in slots.items():
-                before = saved.get(f"optimizer/{i}/{name}")
+                before = tensors.get(f"optimizer/{i}/{name}")
                 tensor.zero_() if before is None else tensor.copy_(before)
         torch.set_rng_state(tensors["random/cpu"])
         if "random/cuda" in tensors and self.graph.device.type == "cuda":
             torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), self.graph.device)
         if epoch is not None:
             self.epoch = epoch
-
-    def _slots(self) -> list[dict[str, Tensor]]:
-        """The optimizer's tensors, one dictionary a parameter."""
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        return [
-            {k: v for k, v in self.optimizer.state[p].items() if isinstance(v, Tensor)}
-            for p in parameters
-        ]
-
-    def _make_slots(self) -> None:
-        """One step with zero gradients, undone at once: the optimizer's tensors then exist."""
-        kept = [p.detach().clone() for p in self.method.parameters()]
-        for parameter in self.method.parameters():
-            parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
-        self.optimizer.step()
-        with torch.no_grad():
-            for parameter, before in zip(self.method.parameters(), kept, strict=True):
-                parameter.copy_(before)
 
 
 def load_weights(method: Method, tensors: Mapping[str, Tensor]) -> None:

@@ -43,7 +43,7 @@ def test_no_gradient_reaches_the_target() -> None:
 
 def test_the_optimizer_holds_all_but_the_target() -> None:
     method = Bgrl(GRAPH, CONFIG, Context(epochs=20))
-    held = {id(p) for p in method.optimizer(0.1, 0.0).param_groups[0]["params"]}
+    held = {id(p) for p in method.optimizer(0.1, 0.0).parameters}
     targets = {id(p) for p in method.target.parameters()}
     assert held == {id(p) for p in method.parameters()} - targets
 

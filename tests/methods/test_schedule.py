@@ -20,7 +20,7 @@ def test_the_optimizer_sees_the_rate_of_every_step(steps: int, warm_up: float) -
     schedule = WarmUpCosine(steps, warm_up)
     optimizer = schedule.optimizer([nn.Parameter(torch.ones(1))], lr=0.3, weight_decay=0)
     for step in range(steps + 1):
-        got = float(optimizer.param_groups[0]["lr"])
+        got = float(optimizer.lr)
         assert got == pytest.approx(rate(step, 0.3, int(warm_up * steps), steps), abs=1e-6)
         schedule.advance()
 
@@ -43,4 +43,4 @@ def test_a_loaded_schedule_goes_on_where_it_stopped() -> None:
     for _ in range(7):
         one.advance()
     two.load_state_dict(one.state_dict())
-    assert float(optimizer.param_groups[0]["lr"]) == float(one.rate) > 0
+    assert float(optimizer.lr) == float(one.rate) > 0

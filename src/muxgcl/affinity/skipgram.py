@@ -20,6 +20,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from muxgcl.adam import Adam
 from muxgcl.affinity.walks import Roads, Walks, walks
 from muxgcl.capture import repeat
 from muxgcl.graph import Graph
@@ -87,7 +88,7 @@ def skip_gram(
         return graph.adjacency.weight.new_zeros(graph.num_nodes, width)
     model = SkipGram(graph.num_nodes, width, context=context, negatives=negatives).to(graph.device)
     rate = torch.tensor(lr, device=graph.device)
-    optimizer = torch.optim.Adam(model.parameters(), rate, fused=True, capturable=rate.is_cuda)
+    optimizer = Adam(model.parameters(), rate)
     rounds = epochs * walks_per_node
     batches = min(MOST_BATCHES, -(-len(linked) // BATCH))
     static = graph.device.type == "cuda" and roads.at_once(p, q) is not None

@@ -17,6 +17,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn.functional import embedding, logsigmoid
 
+from muxgcl.adam import Adam
 from muxgcl.affinity.walks import contains
 from muxgcl.augment import clean
 from muxgcl.capture import repeat
@@ -103,8 +104,7 @@ def vgae(
 ) -> Nodes:
     """Train on all edges; the mean embedding."""
     model = Vgae(graph.num_features, width).to(graph.device)
-    on_gpu = graph.device.type == "cuda"
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True, capturable=on_gpu)
+    optimizer = Adam(model.parameters(), lr)
 
     def step() -> None:
         optimizer.zero_grad()

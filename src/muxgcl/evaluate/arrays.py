@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
-from sklearn.preprocessing import normalize
 
 from muxgcl.errors import UserError
 
@@ -26,7 +25,11 @@ def unit_rows(z: Table) -> Table:
     broken = int((~np.isfinite(z.data if sparse.issparse(z) else z)).sum())
     if broken:
         raise UserError(f"embeddings must be finite, got {broken} entries that are NaN or infinite")
-    return normalize(z, norm="l2")
+    if sparse.issparse(z):
+        lengths = np.sqrt(z.multiply(z).sum(1))
+        return sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ z
+    lengths = np.linalg.norm(z, axis=1, keepdims=True)
+    return z / np.where(lengths > 0, lengths, 1)
 
 
 def checked_labels(y: Labels, n: int) -> Labels:

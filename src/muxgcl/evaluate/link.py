@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Int
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate.arrays import Edges, Index, Pairs, PerPair, Rows
@@ -76,6 +75,8 @@ def link_prediction(
     z: Rows, hidden: HiddenEdges, *, similarity: Similarity = "cosine"
 ) -> LinkScores:
     """Area under the ROC curve and average precision of hidden edges against non-edges."""
+    from sklearn.metrics import average_precision_score, roc_auc_score  # takes seconds to load
+
     pairs = np.concatenate([hidden.positives, hidden.negatives])
     truth = np.repeat([1, 0], [len(hidden.positives), len(hidden.negatives)])
     scores = similarities(z, pairs, similarity=similarity)

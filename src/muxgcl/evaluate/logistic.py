@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
-from sklearn.exceptions import ConvergenceWarning
 
 from muxgcl.evaluate.arrays import Labels, Table
 from muxgcl.evaluate.eigenbasis import (
@@ -105,7 +104,7 @@ def _newton(problem: Turned, inside: Margins, ridge: float, solution: Solution) 
                 break
             length[too_far] /= 2
         solution, margin = solution + length * step, margin + length * change
-    warnings.warn(f"no convergence at C = {1 / ridge:g}", ConvergenceWarning, stacklevel=2)
+    warnings.warn(f"no convergence at C = {1 / ridge:g}", RuntimeWarning, stacklevel=2)
     return solution
 
 

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 from jaxtyping import Int
 from joblib import Parallel, delayed
-from sklearn.metrics import confusion_matrix, f1_score
 from threadpoolctl import threadpool_limits
 
 from muxgcl.errors import UserError
+from muxgcl.evaluate.agreement import confusion, macro_f1
 from muxgcl.evaluate.arrays import Labels, Table, checked_labels, unit_rows
 from muxgcl.evaluate.logistic import Linear, fit_path
 from muxgcl.evaluate.splits import Split
@@ -105,12 +105,13 @@ def probe(
     def score(split: Split) -> SplitScore:
         model, strength, validation = _choose(z, y, split, strengths)
         truth, answer = y[split.test], model.predict(z[split.test])
+        counts = confusion(truth, answer, classes)
         return SplitScore(
             accuracy=100 * float((truth == answer).mean()),
-            macro_f1=100 * float(f1_score(truth, answer, average="macro", zero_division=0)),
+            macro_f1=100 * macro_f1(counts),
             validation=validation,
             strength=strength,
-            confusion=confusion_matrix(truth, answer, labels=classes),
+            confusion=counts,
         )
 
     return ProbeResult(classes, tuple(on_all_cores(score, splits)))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from muxgcl.adam import Adam
 from muxgcl.augment import clean
 from muxgcl.graph import Graph
 from muxgcl.kernels import Backend
@@ -56,13 +57,9 @@ class Method(nn.Module):
     def reach(self, milestone: int) -> None:
         """What the host does at a milestone."""
 
-    def optimizer(self, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+    def optimizer(self, lr: float, weight_decay: float) -> Adam:
         """Adam, unless a paper says otherwise."""
-        wanted = [p for p in self.parameters() if p.requires_grad]
-        on_gpu = bool(wanted) and wanted[0].is_cuda
-        return torch.optim.Adam(
-            wanted, lr=lr, weight_decay=weight_decay, fused=on_gpu or None, capturable=on_gpu
-        )
+        return Adam((p for p in self.parameters() if p.requires_grad), lr, weight_decay)
 
     encoder: Any
 

@@ -22,6 +22,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from muxgcl.adam import Adam
 from muxgcl.augment import Corrupt, clean
 from muxgcl.graph import Graph
 from muxgcl.losses.bootstrap import bootstrap
@@ -86,7 +87,7 @@ class Bgrl(Method):
         """The online encoder's output."""
         return self.encoder.embed(clean(self.scaled(graph)))
 
-    def optimizer(self, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+    def optimizer(self, lr: float, weight_decay: float) -> Adam:
         """AdamW with warm-up and cosine decay, over what is not the target."""
         wanted = [p for p in self.parameters() if p.requires_grad]
         return self.schedule.optimizer(wanted, lr, weight_decay)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from muxgcl.adam import Adam
 from muxgcl.affinity import Roads, SkipGram, walks
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
@@ -110,7 +111,7 @@ class Deepwalk(Method):
                 f"training graph and cannot embed another one (of {int(asked[0])} nodes)"
             )
 
-    def optimizer(self, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+    def optimizer(self, lr: float, weight_decay: float) -> Adam:
         """AdamW with cosine decay."""
         return self.schedule.optimizer(self.parameters(), lr, weight_decay)
 

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import torch
 
+from muxgcl.adam import Adam
 from muxgcl.augment import Corrupt, clean
 from muxgcl.graph import Graph
 from muxgcl.losses.decorrelation import decorrelation
@@ -65,7 +66,7 @@ class Gbt(Method):
         """The encoder's output."""
         return self.encoder.embed(clean(self.scaled(graph)))
 
-    def optimizer(self, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+    def optimizer(self, lr: float, weight_decay: float) -> Adam:
         """AdamW with warm-up and cosine decay."""
         return self.schedule.optimizer(self.parameters(), lr, weight_decay)
 

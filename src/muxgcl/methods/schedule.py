@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from muxgcl.adam import Adam
 from muxgcl.errors import UserError
 from muxgcl.shapes import Scalar
 
@@ -37,20 +38,11 @@ class WarmUpCosine(nn.Module):
         self.register_buffer("step", torch.zeros(()))
         self.register_buffer("rate", torch.zeros(()))
 
-    def optimizer(
-        self, parameters: Iterable[nn.Parameter], lr: float, weight_decay: float
-    ) -> torch.optim.AdamW:
+    def optimizer(self, parameters: Iterable[nn.Parameter], lr: float, weight_decay: float) -> Adam:
         """AdamW whose rate is this schedule's tensor; `lr` is its highest value."""
         self.highest = lr
         self.rate.copy_(self.at(self.step))
-        on_gpu = self.rate.is_cuda
-        return torch.optim.AdamW(
-            parameters,
-            lr=self.rate,
-            weight_decay=weight_decay,
-            fused=on_gpu or None,
-            capturable=on_gpu,
-        )
+        return Adam(parameters, self.rate, weight_decay, decoupled=True)
 
     def advance(self) -> None:
         """Go on by one step."""

@@ -3,7 +3,6 @@
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import norm
 
 from muxgcl.report.palette import CATEGORIES, MAIN, MUTED, OTHER
 from muxgcl.report.style import WIDTH
@@ -42,8 +41,9 @@ def soft_negatives(record: Record) -> Figure:
             scale = key.split()[0][1:]
             _hill(above, found["edges"], found["counts"], colour, f"k = {scale}")
             x = np.linspace(found["edges"][0], found["edges"][-1], 200)
-            fitted = norm.pdf(x, found["mean"], max(found["std"], 1e-6))
-            above.plot(x, fitted, color=colour, linestyle="--")
+            spread = max(found["std"], 1e-6)
+            bell = np.exp(-(((x - found["mean"]) / spread) ** 2) / 2)
+            above.plot(x, bell / (spread * np.sqrt(2 * np.pi)), color=colour, linestyle="--")
             seen = [p["pairs"][key] for p in points]
             epochs = [p["epoch"] for p in points]
             below.plot(epochs, [s["mean"] for s in seen], color=colour, marker="o", ms=3)

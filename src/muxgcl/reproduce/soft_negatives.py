@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from scipy.stats import norm
 from torch import Tensor
 
 from muxgcl.diagnostics import random_pairs
@@ -84,7 +83,7 @@ def describe(values: Pairs) -> dict[str, Any]:
     finite = values[values.isfinite()].double().cpu().sort().values
     mean, std = float(finite.mean()), float(finite.std())
     ranks = torch.arange(1, len(finite) + 1) / len(finite)
-    fitted = torch.from_numpy(norm.cdf(finite.numpy(), mean, max(std, 1e-12)))
+    fitted = torch.special.ndtr((finite - mean) / max(std, 1e-12))
     low, high, least, most = torch.quantile(
         finite, finite.new_tensor([0.025, 0.975, 0.0005, 0.9995])
     ).tolist()
