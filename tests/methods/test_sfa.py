@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch.testing import assert_close
 
@@ -57,25 +58,25 @@ def test_without_a_direction_it_is_grace(monkeypatch) -> None:
 
 def test_a_flattened_table_has_nothing_left_along_the_direction() -> None:
     sfa = Sfa(Graph.from_data(planted()), SfaConfig(width=16), Context())
-    nodes = torch.randn(30, 16)
-    torch.manual_seed(3)
-    left = sfa.flatten(nodes)
-    torch.manual_seed(3)
-    found = direction(nodes, torch.randn(16), steps=1)
+    nodes, start = torch.randn(30, 16), torch.randn(16)
+    left, found = sfa.flatten(nodes, start), direction(nodes, start, steps=1)
     assert_close(left @ found, torch.zeros(30), atol=1e-5, rtol=0)
     assert_close(left, nodes - nodes @ torch.outer(found, found), atol=1e-5, rtol=0)
 
 
-def test_both_views_lose_a_direction_of_their_own(monkeypatch) -> None:
+@pytest.mark.parametrize("shared", [False, True])
+def test_both_views_lose_a_direction_of_their_own_start_or_of_one(monkeypatch, shared) -> None:
     graph = Graph.from_data(planted())
-    sfa = Sfa(graph, SfaConfig(width=16), Context())
+    sfa = Sfa(graph, SfaConfig(width=16, shared_start=shared), Context())
     seen = []
-    monkeypatch.setattr(sfa, "flatten", lambda nodes: seen.append(nodes) or 0 * nodes)
+    monkeypatch.setattr(sfa, "flatten", lambda *given: seen.append(given) or 0 * given[0])
     torch.manual_seed(1)
     loss = sfa.loss(graph)["scale 2"]
     torch.manual_seed(1)
-    want = sfa.encoder.embed(both(graph, sfa.views)).chunk(2)
-    assert_close(seen, list(want))
+    assert_close(
+        [nodes for nodes, _ in seen], list(sfa.encoder.embed(both(graph, sfa.views)).chunk(2))
+    )
+    assert torch.equal(seen[0][1], seen[1][1]) is shared
     assert_close(loss, torch.tensor(2.0 * 120 - 1).log())  # rows are alike: nothing to tell apart
 
 

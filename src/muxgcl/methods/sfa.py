@@ -7,10 +7,11 @@ $$\tilde H = H \Big(I - \frac{r r^\top}{\lVert r\rVert^2}\Big), \qquad
 r = (H^\top H)^k r_0, \qquad r_0 \sim N(0, I_d).$$
 
 In expectation large singular values shrink, small ones stay, and both get some noise. The direction
-is drawn for each view and step, never for the embedding.
+is found for each view and step, never for the embedding.
 
 The authors published no code, so some choices are ours: r is constant, no gradient passes through
-it (`through_direction = true` lets it pass), and it is drawn per view. The base loss is GRACE's.
+it (`through_direction = true` lets it pass), and $r_0$ is drawn per view (`shared_start = true`
+draws one for both, so that they lose nearly the same). The base loss is GRACE's.
 """
 
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class SfaConfig(GraceConfig):
 
     power_steps: int = 1  # k; 1 in all of the paper's experiments
     through_direction: bool = False  # whether gradients pass through r
+    shared_start: bool = False  # whether both views begin at the same r_0
     row_normalize: bool = False  # divide each row of features by its sum, as the authors do
 
     def __post_init__(self) -> None:
@@ -67,16 +69,17 @@ class Sfa(Method):
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """GRACE's contrast of the flattened tables of two fresh views."""
         views = self.encoder.embed(both(self.scaled(graph), self.views)).chunk(2)
-        unit = self.projector(torch.cat([self.flatten(nodes) for nodes in views]))
-        return self.contrast({self.contrast.last: unit})
+        draws = 1 if self.cfg.shared_start else 2
+        starts = torch.randn(draws, views[0].shape[1], device=graph.device).expand(2, -1)
+        flat = [self.flatten(nodes, start) for nodes, start in zip(views, starts, strict=True)]
+        return self.contrast({self.contrast.last: self.projector(torch.cat(flat))})
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output with its spectrum as it is."""
         return self.encoder.embed(clean(self.scaled(graph)))
 
-    def flatten(self, nodes: Nodes) -> Nodes:
-        """The table without a random direction."""
-        start = torch.randn(nodes.shape[1], dtype=nodes.dtype, device=nodes.device)
+    def flatten(self, nodes: Nodes, start: Float[Tensor, " d"]) -> Nodes:
+        """The table without the direction that a power iteration finds from this start."""
         table = nodes if self.cfg.through_direction else nodes.detach()
         found = direction(table, start, self.cfg.power_steps)
         return nodes - (nodes @ found)[:, None] * found
