@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Int
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 from threadpoolctl import threadpool_limits
 
 from muxgcl.errors import UserError
@@ -23,6 +23,8 @@ from muxgcl.evaluate.statistics import Summary, summarise
 # The grid of the GRACE family. Accuracy is flat within a factor of two, and the path makes each
 # further value cheap, so nothing is gained by a coarser one.
 STRENGTHS: tuple[float, ...] = tuple(2.0**power for power in range(-10, 10))
+
+SMALL = 200_000  # numbers in a split's table, below which more threads wait for Python than work
 
 T = TypeVar("T")
 
@@ -114,7 +116,9 @@ def probe(
             confusion=counts,
         )
 
-    return ProbeResult(classes, tuple(on_all_cores(score, splits)))
+    rows = max((len(split.train) for split in splits), default=0)
+    small = rows * min(rows, z.shape[1]) < SMALL
+    return ProbeResult(classes, tuple(on_all_cores(score, splits, most=2 if small else None)))
 
 
 def _choose(
@@ -127,7 +131,12 @@ def _choose(
     return path[best], strengths[best], 100 * right[best] / len(split.val)
 
 
-def on_all_cores(work: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
-    """Map in threads, one core each: one solve is too small to share between cores."""
+def on_all_cores(
+    work: Callable[[Any], T], items: Iterable[Any], most: int | None = None
+) -> list[T]:
+    """Map in threads, one core each, `most` at a time: one solve is too small to share."""
+    threads = min(cpu_count(), most or cpu_count())
     with threadpool_limits(limits=1, user_api="blas"):
-        return list(Parallel(n_jobs=-1, prefer="threads")(delayed(work)(item) for item in items))
+        return list(
+            Parallel(n_jobs=threads, prefer="threads")(delayed(work)(item) for item in items)
+        )
