@@ -1,6 +1,6 @@
 """How long a command takes from start to end: in a fresh process, with a fresh folder, repeatedly.
 
-    python benchmarks/run_time.py --record records/run-time.jsonl -- run cora --preset best --device cuda --no-report
+    python benchmarks/run_time.py --record records/run-time.jsonl -- run cora --no-report
 
 The first time pays for what is kept afterwards (compiled kernels, bytecode) and stands by itself.
 Affinities are computed anew each time. `$MUXGCL_NOTE` is written into the record.
@@ -26,6 +26,7 @@ def main() -> None:
     args = parser.parse_args()
     seconds = []
     for _ in range(args.repeats + 1):
+        # nothing is left from one time to the next, such as affinities
         with tempfile.TemporaryDirectory() as folder:
             out = ["--out", str(Path(folder) / "run")] if args.command[0] == "run" else []
             begin = time.perf_counter()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from muxgcl import __version__
 from muxgcl.cli import app, commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import run as command_line
 from muxgcl.datasets import planted
@@ -66,6 +67,18 @@ def ask(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     status = command_line(list(words))
     out, err = capsys.readouterr()
     return status, out, err
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line(["--version"]) == 0
+    assert capsys.readouterr().out == f"muxgcl {__version__}\n"
+
+
+def test_without_a_command_the_help_page_is_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line([]) == 2
+    told = capsys.readouterr()
+    assert "reproduce" in told.out
+    assert told.err == ""
 
 
 def test_json_is_one_object_and_all_of_standard_output(

@@ -2,10 +2,12 @@
 
 import sys
 import traceback
+from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
 
+from muxgcl import __version__
 from muxgcl.errors import UserError
 from muxgcl.experiment import Stopped
 
@@ -37,6 +39,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"muxgcl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_tell_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:
@@ -72,5 +90,6 @@ def run(arguments: list[str]) -> int:
 def _fail(message: str, status: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    print(f"muxgcl: {' '.join(message.split())}", file=sys.stderr)
+    if message:  # there is none where the help page was the answer
+        print(f"muxgcl: {' '.join(message.split())}", file=sys.stderr)
     return status
