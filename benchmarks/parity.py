@@ -11,6 +11,8 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
+from lines import append
+
 from muxgcl.datasets import open_dataset
 from muxgcl.evaluate import holdout, paired_difference, summarise
 from muxgcl.experiment import fit
@@ -63,8 +65,7 @@ def main() -> None:
                 if (found := done.get(tuple(key))) is None:
                     z = fit(plan, graph).embed().numpy()
                     found = holdout(z, data.y.numpy(), count=args.splits).accuracies
-                    with parts.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps([key, found]) + "\n")
+                    append(parts, [key, found])
                 scores.setdefault(road, []).append(found)
                 print(name, road, seed, f"{summarise(found).mean:.4f}", flush=True)
         means = {road: [summarise(found).mean for found in runs] for road, runs in scores.items()}
@@ -85,9 +86,7 @@ def main() -> None:
             "versions": versions(),
             "commit": commit(),
         }
-        args.record.parent.mkdir(parents=True, exist_ok=True)
-        with args.record.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        append(args.record, row)
 
 
 if __name__ == "__main__":

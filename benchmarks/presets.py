@@ -4,12 +4,13 @@ python benchmarks/presets.py cora photo --presets best auto --record records/pre
 """
 
 import argparse
-import json
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+from lines import append
 
 from muxgcl.datasets import open_dataset
 from muxgcl.evaluate import holdout, summarise
@@ -65,8 +66,7 @@ def main() -> None:
 def keeper(file: Path, row: dict[str, Any]) -> Any:
     def keep(future: "Future[list[float]]") -> None:
         found = future.result()
-        with file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(row | {"accuracy": [round(score, 5) for score in found]}) + "\n")
+        append(file, row | {"accuracy": [round(score, 5) for score in found]})
         title = f"{row['dataset']} {row['preset']} seed {row['seed']}"
         print(f"{title}: {summarise(found).mean:.2f} ({row['seconds']} s)", flush=True)
 

@@ -7,13 +7,14 @@ Affinities are computed anew each time. `$MUXGCL_NOTE` is written into the recor
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from lines import append
 
 from muxgcl.measure import commit, device_name, pick_device, versions
 
@@ -47,9 +48,7 @@ def main() -> None:
         "versions": versions(),
         "commit": commit(),
     }
-    args.record.parent.mkdir(parents=True, exist_ok=True)
-    with args.record.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
+    append(args.record, row)
 
 
 if __name__ == "__main__":

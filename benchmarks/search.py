@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lines import append
 
 from muxgcl.datasets import open_dataset
 from muxgcl.evaluate import holdout
@@ -50,6 +51,7 @@ def main() -> None:
     parser.add_argument("--method", default="mux-gcl")
     parser.add_argument("--preset", default="best")
     parser.add_argument("--space", default="{}", help="JSON: keys and the values to draw from")
+    parser.add_argument("--try", dest="tried", help="JSON: a list of candidates, not drawn")
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--splits", type=int, default=20)
@@ -64,10 +66,11 @@ def main() -> None:
     graph = Graph.from_data(data)
     space = json.loads(args.space) or SPACE
     begin = time.monotonic()
-    for settings in candidates(space, args.count, args.draw):
+    drawn = candidates(space, args.count, args.draw)
+    for settings in json.loads(args.tried) if args.tried else drawn:
         if time.monotonic() - begin > args.seconds:
             break
-        if "width" in settings:
+        if "width" in settings and "projection" not in settings:
             settings |= {"projection": settings["width"], "projection_out": 128}
         scores, ms = [], 0.0
         for seed in range(FIRST_SEED, FIRST_SEED + args.seeds):
@@ -91,9 +94,7 @@ def main() -> None:
             "device": device_name(pick_device(args.device)),
             "commit": commit(),
         }
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        with args.out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        append(args.out, row)
         print(f"{row['validation']:.2f} {settings}", flush=True)
 
 

@@ -25,6 +25,7 @@ DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 DATA_ROOT = Path(__file__).parents[2] / "shared" / "datasets"
 ALL = pytest.mark.parametrize("name", METHODS)
 TRAINED = pytest.mark.parametrize("name", [k for k, kind in METHODS.items() if kind.trainable])
+SCALING = [k for k, kind in METHODS.items() if "row_normalize" in kind.Config.__dataclass_fields__]
 
 
 def graph_of(**changes: Any) -> Graph:
@@ -32,9 +33,9 @@ def graph_of(**changes: Any) -> Graph:
     return Graph.from_data(planted(**{"nodes": 60, "isolated": 2, "featureless": 3} | changes))
 
 
-def made(name: str, graph: Graph, epochs: int = 4) -> tuple[Method, TrainConfig]:
+def made(name: str, graph: Graph, epochs: int = 4, **changes: Any) -> tuple[Method, TrainConfig]:
     """A method in the settings of `quick`, not yet prepared."""
-    settings = preset(name, "quick", "default") | {"epochs": epochs}
+    settings = preset(name, "quick", "default") | {"epochs": epochs} | changes
     train, method = split_settings(settings, TrainConfig, METHODS[name].Config)
     return METHODS[name](graph, method, Context(epochs=epochs)), train
 
@@ -69,6 +70,23 @@ def test_training_lowers_the_loss(name: str) -> None:
     with seeded(0):
         values = losses(trainer_of(name, graph_of(nodes=120), epochs=50))
     assert sum(values[-5:]) < sum(values[:5])
+
+
+@pytest.mark.parametrize("name", SCALING)
+def test_with_divided_rows_only_their_direction_counts(name: str) -> None:
+    data = planted(nodes=60, featureless=3)
+    stretched = Data(x=data.x * (0.1 + 10 * torch.rand(60, 1)), edge_index=data.edge_index)
+    found = {}
+    for divided in (True, False):
+        for kind, given in (("plain", data), ("stretched", stretched)):
+            graph = Graph.from_data(given)
+            with seeded(0):
+                method, _ = made(name, graph, row_normalize=divided)
+                method.prepare(graph)
+                found[divided, kind] = total(method.loss(graph)), embed(method, graph)
+    assert_close(found[True, "plain"], found[True, "stretched"], rtol=1e-4, atol=1e-5)
+    for one, other in zip(found[False, "plain"], found[False, "stretched"], strict=True):
+        assert not torch.allclose(one, other, rtol=1e-3)
 
 
 @ALL

@@ -11,7 +11,8 @@ $$\mathcal L = -\frac1{2m} \mathrm{tr}\,S^\top \Big(A - \frac{d d^\top}{2m}\Big)
 The trace is a sparse product and the null model a vector's length, so cost is linear.
 
 Departs from the authors' code: the modularity is the paper's (theirs halves the null model). The
-embedding is Z; `output = "clusters"` gives S instead.
+embedding is Z; `output = "clusters"` gives S instead. On features with large rows the assignment
+saturates at once and nothing is learned: `row_normalize` divides them by their sums.
 """
 
 import math
@@ -26,7 +27,7 @@ from muxgcl.augment import clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.of_graph import OfGraph
+from muxgcl.methods.of_graph import OfGraph, features_scaled
 from muxgcl.shapes import Nodes, Scalar
 from muxgcl.sparse import SparseMatrix
 
@@ -40,6 +41,7 @@ class DmonConfig:
     dropout: float = 0.5  # of the assignment's logits
     collapse_weight: float = 1.0  # gamma
     output: Literal["hidden", "clusters"] = "hidden"  # embed by Z or by S
+    row_normalize: bool = False  # divide each row of features by its sum
 
     def __post_init__(self) -> None:
         if self.width < 1 or self.clusters < 1:
@@ -62,6 +64,7 @@ class Dmon(Method):
         super().__init__()
         self.cfg = cfg
         self.edges = OfGraph(without_loops)
+        self.scaled = features_scaled(cfg.row_normalize)
         self.weight = nn.Parameter(
             nn.init.xavier_uniform_(torch.empty(graph.num_features, cfg.width))
         )
@@ -73,7 +76,7 @@ class Dmon(Method):
 
     def hidden(self, graph: Graph) -> Nodes:
         """Z: the convolution with its skip weight."""
-        view = clean(graph)
+        view = clean(self.scaled(graph))
         mixed = view.project(self.weight)
         return selu(view.propagation @ mixed + mixed * self.skip + self.bias)
 

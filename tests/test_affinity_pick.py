@@ -6,7 +6,7 @@ from torch.autograd import gradcheck
 from torch.nn.functional import embedding
 from torch.testing import assert_close
 
-from muxgcl.pick import pick
+from muxgcl.affinity.pick import pick
 
 
 @pytest.mark.parametrize("shape", [(0,), (7,), (4, 5), (2, 3, 4)])
