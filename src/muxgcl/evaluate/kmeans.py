@@ -71,6 +71,6 @@ class _Search:
             for empty in np.flatnonzero(~member.any(0)):  # it takes over the row that is worst off
                 worst = int(away.argmax())
                 member[worst], member[worst, empty], away[worst] = False, True, 0
-            weight = member.T / np.maximum(member.sum(0), 1)[:, None]  # [k, n]
-            centres = weight.astype(self.rows.dtype) @ self.rows
+            member = member.T.astype(self.rows.dtype)
+            centres = member @ self.rows / np.maximum(member.sum(1), 1)[:, None]
         return label, float(away.sum(dtype=np.float64))
