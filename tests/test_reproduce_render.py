@@ -103,7 +103,7 @@ def test_rows_that_were_trained_elsewhere_are_named(tmp_path: Path) -> None:
         job = SMALL.scored(method, "cora")[0]
         shelf.append(job.file, record_of(job, device=device))
     notes = render("table1", shelf, SMALL).tables[0].notes
-    assert notes[1:] == ["Trained on two, not on one: DGI."]  # a control is not trained
+    assert notes[1:] == ["Trained on two, not on one: DGI (Cora)."]  # a control is not trained
 
 
 def test_means_are_over_all_seeds_and_splits(shelf: Shelf) -> None:

@@ -146,22 +146,24 @@ def _clustering(
 
 
 def _elsewhere(found: Found, scope: Scope) -> list[str]:
-    """Which rows were trained on another device than MUX-GCL's."""
-    where: dict[str, set[str]] = {
-        method: {
-            record["device"]
-            for dataset in scope.columns("table1")
-            for record in found.of(scope.scored(method, dataset))
-        }
+    """Which figures come from another device than MUX-GCL's."""
+    columns = scope.columns("table1")
+    where = {
+        (method, dataset): {r["device"] for r in found.of(scope.scored(method, dataset))}
         for method in scope.rows("table1")
         if method not in CONTROLS
+        for dataset in columns
     }
-    home = where.get("mux-gcl", set())
-    away = {LABELS[name]: devices - home for name, devices in where.items() if devices - home}
+    home = set().union(*(where.get(("mux-gcl", dataset), set()) for dataset in columns))
+    away = {key: devices - home for key, devices in where.items() if devices - home}
     if not home or not away:
         return []
-    devices = ", ".join(sorted(set.union(*away.values())))
-    return [f"Trained on {devices}, not on {', '.join(sorted(home))}: {', '.join(away)}."]
+    devices = ", ".join(sorted(set().union(*away.values())))
+    rows = [
+        f"{LABELS[method]} ({', '.join(TITLES.get(d, d) for m, d in away if m == method)})"
+        for method in dict.fromkeys(method for method, _ in away)
+    ]
+    return [f"Trained on {devices}, not on {', '.join(sorted(home))}: {'; '.join(rows)}."]
 
 
 def _spread(found: Summary) -> str:
