@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from muxgcl.affinity.pick import pick
 from muxgcl.datasets.planted import planted
 from muxgcl.experiment import embed, fit
 from muxgcl.graph import Graph
@@ -57,3 +58,12 @@ def test_the_same_weights_give_the_embedding_of_a_cpu(name: str, graph: Graph) -
         with seeded(0):
             tables.append(embed(build(plan, there), there))
     assert_close(*tables, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("picks", [64, 20_480])
+def test_picking_rows_gives_the_same_gradient_every_time(picks: int) -> None:
+    table = torch.randn(300, 128, device="cuda", requires_grad=True)
+    index = torch.randint(300, (picks,), device="cuda")
+    weight = torch.randn(picks, 128, device="cuda")
+    grads = [torch.autograd.grad((pick(table, index) * weight).sum(), table)[0] for _ in range(4)]
+    assert all(torch.equal(grad, grads[0]) for grad in grads)

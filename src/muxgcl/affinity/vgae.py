@@ -15,9 +15,10 @@ from collections.abc import Callable
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
-from torch.nn.functional import embedding, logsigmoid
+from torch.nn.functional import logsigmoid
 
 from muxgcl.adam import Adam
+from muxgcl.affinity.pick import pick
 from muxgcl.affinity.walks import contains
 from muxgcl.augment import clean
 from muxgcl.capture import repeat
@@ -90,8 +91,7 @@ def one_direction(adjacency: Adjacency) -> EdgeIndex:
 
 
 def _score(nodes: Nodes, pairs: Int[Tensor, "2 e"]) -> PerEdge:
-    # embedding() and not an index: its gradient on a GPU adds rows in a fixed order
-    return (embedding(pairs[0], nodes) * embedding(pairs[1], nodes)).sum(1)
+    return (pick(nodes, pairs[0]) * pick(nodes, pairs[1])).sum(1)
 
 
 def vgae(
