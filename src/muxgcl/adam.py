@@ -7,7 +7,7 @@ $$\theta \leftarrow \theta - \eta\, \hat m / (\sqrt{\hat v} + \epsilon), \qquad
 Papers: Kingma and Ba 2015, <https://arxiv.org/abs/1412.6980>; weight decay beside the gradient
 instead of in it: Loshchilov and Hutter 2019, <https://arxiv.org/abs/1711.05101>. The arithmetic is
 torch's own. Its optimizer classes are not used because the first of them to be made loads torch's
-compiler, which takes as long as a whole training on Cora (docs/decisions/0007).
+compiler (docs/decisions/0007).
 """
 
 from collections.abc import Callable, Iterable

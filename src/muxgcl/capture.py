@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-WARM_UP = 2  # times that work is done before it is recorded, as CUDA's libraries want
+WARM_UP = 3  # times that work is done before it is recorded, as CUDA's libraries want
 
 
 def repeat(

@@ -41,10 +41,10 @@ def diagnose(fitted: Fitted, seed: int = 0) -> dict[str, Any]:
 def similarities(one: Mapping[int, Nodes], two: Mapping[int, Nodes]) -> dict[str, Any]:
     """Cosines of pairs (layer m of one view, layer n of the other), positive and negative."""
     edges = torch.linspace(-1, 1, BINS + 1)
+    one, two = ({k: normalize(z, dim=1) for k, z in view.items()} for view in (one, two))
     found = {}
-    for m, left in one.items():
-        for n, right in two.items():
-            u, v = normalize(left, dim=1), normalize(right, dim=1)
+    for m, u in one.items():
+        for n, v in two.items():
             i, j = random_pairs(len(u), u.device)
             positive, negative = (u * v).sum(1), products(u, v, i, j)
             found[f"u{m}-v{n}"] = {

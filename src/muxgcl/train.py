@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from muxgcl.capture import aside, recorded
+from muxgcl.capture import WARM_UP, aside, recorded
 from muxgcl.config import TrainConfig
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
@@ -20,7 +20,6 @@ from muxgcl.methods import Method
 
 Capture = Literal["auto", "on", "off"]
 GPU_BLOCK = 25  # epochs between two looks at the device
-WARM_UP = 3  # steps before a capture, as CUDA's libraries want
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ Distances = Float[np.ndarray, "n k"]  # squared
 
 def kmeans(rows: Table, clusters: int, *, starts: int, seed: int) -> Labels:
     """Which group each row belongs to, in the tightest of `starts` groupings."""
-    draw, found = np.random.default_rng(seed), _Search(rows)
-    groupings = [found.settle(found.spread(clusters, draw)) for _ in range(starts)]
+    draw, search = np.random.default_rng(seed), _Search(rows)
+    groupings = [search.settle(search.spread(clusters, draw)) for _ in range(starts)]
     return min(groupings, key=lambda grouping: grouping[1])[0]
 
 
