@@ -15,7 +15,7 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
 from muxgcl.reproduce import engine, numbers
 from muxgcl.reproduce.claims import plain_words
-from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
+from muxgcl.reproduce.documents import BEGIN, END, best_lines, blocks, with_block
 from muxgcl.reproduce.layout import Table, latex, markdown
 from muxgcl.reproduce.paper import Printed
 from muxgcl.reproduce.plan import ARTEFACTS, Scope, plan
@@ -197,6 +197,35 @@ def test_the_engines_figures_are_those_of_the_records() -> None:
     for path, block in engine.blocks(ROOT).items():
         text = (ROOT / path).read_text(encoding="utf-8")
         assert text == with_block(text, block, str(path), "engine"), f"{path} is not up to date"
+
+
+def test_parity_is_told_with_its_standard_error_and_interval(tmp_path: Path) -> None:
+    gap = {"mean": -0.0123, "low": -0.2, "high": 0.1}
+    roads = {
+        "fast": {"mean": 85.004, "std": 0.5, "n": 4},
+        "plain": {"mean": 84.996, "std": 1, "n": 4},
+    }
+    row = {"dataset": "cora", "epochs": 120, "accuracy": roads, "difference": gap}
+    (tmp_path / "parity.jsonl").write_text(json.dumps(row) + "\n")
+    (line,) = engine.parity_table(tmp_path / "parity.jsonl").rows
+    want = ["Cora", "120", "85.00 ± 0.25", "85.00 ± 0.50", "-0.012 [-0.200, +0.100]"]
+    assert line == want
+
+
+def test_what_best_reaches_is_told_with_later_recordings_of_the_same(tmp_path: Path) -> None:
+    row = {"dataset": "cora", "preset": "best", "seeds": 1, "splits": 2}
+    for name, scores, epochs in (
+        ("best", [84.0, 86.0], 120),
+        ("parity", [83.0, 84.0], 120),
+        ("parity", [10.0, 10.0], 250),  # what the preset was before
+    ):
+        with (tmp_path / f"{name}.jsonl").open("a") as file:
+            line = row | {"epochs": epochs, "per_split": {"fast": [scores]}}
+            file.write(json.dumps(line) + "\n")
+    (told,) = best_lines(tmp_path)
+    assert "85.00 ± 1.41" in told
+    assert "again on later code: 83.50" in told
+    assert "10.00" not in told
 
 
 def test_figures_in_the_docs_are_there() -> None:
