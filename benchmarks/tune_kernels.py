@@ -1,4 +1,4 @@
-"""Try block sizes of the fused kernel: the figures behind the table in `kernels/all_pairs.py`.
+"""Try block sizes of the fused kernel: the figures behind the table in `kernels/blocks.py`.
 
 Prints the five best for each direction, width and size; run it on the GPU that the table is for.
 """
@@ -12,7 +12,7 @@ import torch
 from torch.nn.functional import normalize
 
 from muxgcl.bench.clock import matmul_ceiling, milliseconds
-from muxgcl.kernels import PairWeight, all_pairs, fused
+from muxgcl.kernels import PairWeight, all_pairs, blocks, fused
 from muxgcl.measure import commit, device_name
 
 
@@ -48,7 +48,7 @@ def main() -> None:
         for direction in ("forward", "backward"):
             found = []
             for rows, cols, shared, warps, stages in choices:
-                block = all_pairs.Block(rows, cols, shared, warps, stages)
+                block = blocks.Block(rows, cols, shared, warps, stages)
                 all_pairs.choose = lambda *_, block=block: block
                 walk = pairs.forward if direction == "forward" else walk_back
                 try:

@@ -14,6 +14,7 @@ pytest.importorskip("triton", reason="Triton is not installed")
 if not torch.cuda.is_available():
     import triton_interpreter  # noqa: F401  mends the interpreter before a kernel runs
 from muxgcl.kernels import all_pairs, fused
+from muxgcl.kernels import blocks as dealt
 
 pytestmark = [
     pytest.mark.skipif(torch.cuda.is_available(), reason="tests/gpu states it on the device"),
@@ -220,7 +221,7 @@ def test_an_upstream_gradient_of_zero_is_zero_everywhere() -> None:
     [(44, 85, 3), (22, 85, 6), (120, 240, 1), (216, 430, 3), (1, 1, 1)],
 )
 def test_programs_fill_the_processors(blocks: int, tiles: int, parts: int) -> None:
-    assert all_pairs.split(blocks, tiles) == parts
+    assert dealt.split(blocks, tiles) == parts
 
 
 def test_what_the_kernel_cannot_do_is_said_in_a_line() -> None:

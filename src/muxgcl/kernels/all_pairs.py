@@ -33,67 +33,18 @@ mean of the other rows.
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from muxgcl.errors import UserError
+from muxgcl.kernels.blocks import BACKWARD, FORWARD, SUMS, Precision, Table, chip, choose, split
 
-Precision = Literal["fp16", "bf16", "tf32", "fp32"]
 LARGEST = 2.0**15  # what the largest push, 1, becomes before it is rounded; fp16 ends at 2^16
-PROCESSORS = 132  # of an H200
-FAST_MEMORY = 224 << 10  # bytes beside its registers that a program may use, less some change
-START = 10  # tiles that a program could do in the time it takes to start and to write its part
-MOST_PARTS = 16
 SHARP = 0.1  # a temperature below which rounding of a cosine near 1 shows in the push
 EVEN = 1.0  # a temperature from which pushes may be nearly equal
 TF32_BITS = 13  # of a 32-bit number, which TF32 leaves out
-
-
-class Block(NamedTuple):
-    """How much of the matrix a program works on at a time, and with what."""
-
-    rows: int  # it owns
-    cols: int  # nodes it meets at a time, in each of the `shared` views
-    shared: int  # views that share a tile of weights, where there are as many
-    warps: int
-    stages: int  # tiles that are on their way into fast memory at a time
-
-    def memory(self, width: int, rank: int) -> int:
-        """Numbers in fast memory: own rows of embedding and weight, and as many tiles as stages."""
-        tile = self.cols * (self.shared * width + rank)
-        return self.rows * (width + rank) + self.stages * tile
-
-
-# by precision, then by width of the rows (padded): the first width that is enough
-Table = dict[str, dict[int, Block]]
-FORWARD: Table = {
-    "half": {
-        128: Block(rows=128, cols=64, shared=2, warps=8, stages=3),
-        256: Block(rows=128, cols=32, shared=2, warps=8, stages=3),
-        512: Block(rows=64, cols=32, shared=1, warps=8, stages=2),
-    },
-    "tf32": {
-        128: Block(rows=128, cols=32, shared=1, warps=8, stages=2),
-        256: Block(rows=32, cols=32, shared=2, warps=4, stages=2),
-        512: Block(rows=16, cols=32, shared=1, warps=8, stages=2),
-    },
-    "fp32": {
-        128: Block(rows=32, cols=32, shared=1, warps=8, stages=2),
-        512: Block(rows=16, cols=32, shared=1, warps=8, stages=2),
-    },
-}
-BACKWARD: Table = FORWARD.copy()
-SUMS: Table = FORWARD | {
-    "half": {
-        128: Block(rows=128, cols=64, shared=2, warps=8, stages=3),
-        256: Block(rows=128, cols=32, shared=2, warps=8, stages=3),
-        512: Block(rows=64, cols=64, shared=1, warps=8, stages=2),
-    }
-}
 
 
 @triton.jit(do_not_specialize=["owns", "others"])  # one binary for graphs of any size
@@ -349,49 +300,3 @@ class AllPairs:
 
 def _empty(like: Tensor, shape: tuple[int, ...]) -> Tensor:
     return like.new_empty(shape, dtype=torch.float32)
-
-
-def chip(device: torch.device) -> tuple[int, int]:
-    """Processors and bytes of fast memory: the table was made for an H200, others may have less."""
-    if device.type != "cuda":
-        return PROCESSORS, FAST_MEMORY
-    found = torch.cuda.get_device_properties(device)
-    memory = getattr(found, "shared_memory_per_block_optin", FAST_MEMORY)
-    return found.multi_processor_count, min(memory, FAST_MEMORY)
-
-
-def choose(
-    blocks: Table,
-    dtype: torch.dtype,
-    precision: Precision,
-    width: int,
-    rank: int,
-    memory: int = FAST_MEMORY,
-) -> Block:
-    """The table's block, made smaller where its tiles would not fit into fast memory."""
-    sizes = blocks[precision if dtype == torch.float32 else "half"]
-    block = sizes[min(size for size in sizes if size >= width)]
-    while block.memory(width, rank) * dtype.itemsize > memory:
-        if block.stages > 2:
-            block = block._replace(stages=2)
-        elif block.cols > 16:
-            block = block._replace(cols=block.cols // 2)
-        elif block.rows > 16:
-            block = block._replace(rows=block.rows // 2)
-        elif block.shared > 1:
-            block = block._replace(shared=1)
-        else:
-            raise UserError(
-                f"rows of {width} and {rank} numbers do not fit into this GPU's fast memory "
-                f"({memory >> 10} KiB); use backend chunked"
-            )
-    return block
-
-
-def split(blocks: int, tiles: int, processors: int = PROCESSORS) -> int:
-    """Among how many programs a block's tiles are dealt out: the least time in whole waves."""
-
-    def time(parts: int) -> float:
-        return math.ceil(blocks * parts / processors) * (tiles / parts + START)
-
-    return min(range(1, min(tiles, MOST_PARTS) + 1), key=time)

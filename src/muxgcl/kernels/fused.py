@@ -31,7 +31,8 @@ try:
 except ModuleNotFoundError as missing:
     raise UserError("the fused backend needs Triton, and it is not installed") from missing
 
-from muxgcl.kernels.all_pairs import LARGEST, TF32_BITS, AllPairs, Precision, Side
+from muxgcl.kernels.all_pairs import LARGEST, TF32_BITS, AllPairs, Side
+from muxgcl.kernels.blocks import Precision
 from muxgcl.kernels.epilogue import gradient_of_keys, losses
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar

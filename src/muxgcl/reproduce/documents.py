@@ -71,7 +71,7 @@ def best_lines(folder: Path) -> list[str]:
             f"{row['seeds']} seeds by {row['splits']} splits (`records/best.jsonl`). Read it as "
             "slightly optimistic: it is the third setting tried on these splits. An earlier preset "
             "had scored 84.70 (`records/parity.jsonl`), and the search's winner, whose test scores "
-            "had been seen for two seeds (85.12 and 84.96, unrecorded), was set aside for this "
+            "had been seen for two seeds (not recorded), was set aside for this "
             f"shorter one because of its cost.{again}\n"
         )
     return found
