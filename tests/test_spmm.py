@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+import muxgcl.sparse
 from muxgcl.sparse import Csr, compress
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -41,8 +42,39 @@ def sparse(rows: int, columns: int, share: float) -> tuple[Csr, Tensor]:
 def test_it_is_the_dense_product(d: int, rows: int, columns: int, share: float) -> None:
     matrix, full = sparse(rows, columns, share)
     dense = torch.randn(columns, d)
-    got = spmm(matrix.rowptr, matrix.col, matrix.value, dense)
+    for pieces in (None, matrix.pieces):
+        got = spmm(matrix.rowptr, matrix.col, matrix.value, dense, pieces)
+        assert_close(got.double(), full @ dense.double(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("d", [1, 100, 1030])
+@pytest.mark.parametrize("size", [1, 7, 64, 256])
+def test_a_long_row_is_read_in_pieces(d: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(muxgcl.sparse, "PIECE", size)
+    matrix, full = sparse(9, 300, 0.3)
+    assert matrix.pieces is not None
+    assert matrix.pieces.slots == 0 if size == 300 else matrix.pieces.slots > 0
+    assert int((matrix.pieces.end - matrix.pieces.begin).max()) <= size
+    dense = torch.randn(300, d)
+    got = spmm(matrix.rowptr, matrix.col, matrix.value, dense, matrix.pieces)
     assert_close(got.double(), full @ dense.double(), rtol=1e-5, atol=1e-5)
+    half = spmm(matrix.rowptr, matrix.col, matrix.value, dense.half(), matrix.pieces)
+    assert_close(half.double(), full @ dense.half().double(), rtol=2e-3, atol=2e-2)
+
+
+def test_pieces_cover_every_row_once() -> None:
+    matrix, _ = sparse(20, 900, 0.5)
+    pieces = matrix.pieces
+    assert pieces is not None
+    covered = torch.zeros(len(matrix.col))
+    for row, begin, end in torch.stack([pieces.row, pieces.begin, pieces.end], 1).tolist():
+        assert matrix.rowptr[row] <= begin <= end <= matrix.rowptr[row + 1]
+        covered[begin:end] += 1
+    assert covered.eq(1).all()
+    assert set(pieces.row.tolist()) == set(range(20))  # an empty row is a piece, and written
+    assert sorted(pieces.slot[pieces.slot >= 0].tolist()) == list(range(pieces.slots))
+    lengths = (pieces.end - pieces.begin).tolist()
+    assert lengths == sorted(lengths, reverse=True)
 
 
 def test_a_half_table_is_summed_in_32_bits() -> None:

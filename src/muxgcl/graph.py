@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 
 from muxgcl.errors import UserError
 from muxgcl.shapes import EdgeIndex, PerEdge
-from muxgcl.sparse import Csr, SparseMatrix, longest_first, row_pointer
+from muxgcl.sparse import Csr, Pieces, SparseMatrix, row_pointer
 from muxgcl.tensors import AnyData
 
 Features = Float[Tensor, "n f"] | SparseMatrix
@@ -31,7 +31,7 @@ class Adjacency:
     weight: Float[Tensor, " e"]
     reverse: Int[Tensor, " e"]  # position of the entry (col, row): what the transpose reads
     loop: Bool[Tensor, " e"]
-    order: Int[Tensor, " n"]  # rows by falling length
+    pieces: Pieces
 
     @property
     def nodes(self) -> int:
@@ -49,7 +49,7 @@ class Adjacency:
         weight = self.weight if weight is None else weight
         ones = weight.new_ones(self.nodes, 1)
         degree = (
-            Csr(self.rowptr, self.col, weight, self.nodes, self.order).multiply(ones).squeeze(1)
+            Csr(self.rowptr, self.col, weight, self.nodes, self.pieces).multiply(ones).squeeze(1)
         )
         inverse_root = degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt()
         value = inverse_root[self.row] * weight * inverse_root[self.col]
@@ -58,8 +58,8 @@ class Adjacency:
     def matrix(self, value: PerEdge) -> SparseMatrix:
         """This pattern with these values."""
         return SparseMatrix(
-            matrix=Csr(self.rowptr, self.col, value, self.nodes, self.order),
-            transpose=Csr(self.rowptr, self.col, value[self.reverse], self.nodes, self.order),
+            matrix=Csr(self.rowptr, self.col, value, self.nodes, self.pieces),
+            transpose=Csr(self.rowptr, self.col, value[self.reverse], self.nodes, self.pieces),
         )
 
     def repeated(self, copies: int) -> Self:
@@ -78,7 +78,7 @@ class Adjacency:
             weight=self.weight.repeat(copies),
             reverse=shift(self.reverse, entries),
             loop=self.loop.repeat(copies),
-            order=longest_first(rowptr),
+            pieces=Pieces.of(rowptr),
         )
 
     @classmethod
@@ -111,7 +111,7 @@ class Adjacency:
             weight=weight,
             reverse=(col * nodes + row).argsort(),
             loop=row == col,
-            order=longest_first(rowptr),
+            pieces=Pieces.of(rowptr),
         )
 
 

@@ -13,6 +13,42 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+PIECE = 256  # entries of a row that one program of a GPU reads
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """The rows of a pattern cut into runs of at most `PIECE` entries, the longest run first."""
+
+    row: Int[Tensor, " p"]
+    begin: Int[Tensor, " p"]
+    end: Int[Tensor, " p"]
+    slot: Int[Tensor, " p"]  # number of a part; -1 for a row of one piece
+    long: Int[Tensor, " l"]  # rows of several pieces
+    first: Int[Tensor, " l+1"]  # the slots of row `long[i]` are `first[i]:first[i + 1]`
+    slots: int
+
+    @classmethod
+    def of(cls, rowptr: Int[Tensor, " rows+1"]) -> Self:
+        """Cut the rows."""
+        lengths = rowptr.diff()
+        count = (lengths + PIECE - 1).div(PIECE, rounding_mode="floor").clamp(min=1)
+        row = torch.arange(len(lengths), device=rowptr.device).repeat_interleave(count)
+        place = torch.arange(len(row), device=rowptr.device) - (count.cumsum(0) - count)[row]
+        begin = rowptr[row] + place * PIECE
+        end = torch.minimum(begin + PIECE, rowptr[row + 1])
+        several = count[row] > 1
+        slot = torch.where(several, several.cumsum(0) - 1, -1)
+        long = (count > 1).nonzero().squeeze(1)
+        first = torch.cat([count.new_zeros(1), count[long].cumsum(0)])
+        order = (end - begin).argsort(descending=True, stable=True)
+        return cls(row[order], begin[order], end[order], slot[order], long, first, int(first[-1]))
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same on another device."""
+        names = ("row", "begin", "end", "slot", "long", "first")
+        return replace(self, **{name: getattr(self, name).to(device) for name in names})
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Csr:
@@ -22,7 +58,7 @@ class Csr:
     col: Int[Tensor, " e"]
     value: Float[Tensor, " e"]
     columns: int
-    order: Int[Tensor, " rows"] | None = None  # in which a GPU begins the rows: longest first
+    pieces: Pieces | None = None  # what a GPU deals out; else a row at a time
 
     @property
     def rows(self) -> int:
@@ -34,7 +70,7 @@ class Csr:
         if dense.is_cuda:
             from muxgcl.kernels.spmm import spmm  # Triton loads only where it runs
 
-            return spmm(self.rowptr, self.col, self.value, dense, self.order)
+            return spmm(self.rowptr, self.col, self.value, dense, self.pieces)
         with warnings.catch_warnings():  # torch calls its CSR layout a beta, and unchecked
             warnings.filterwarnings("ignore", "Sparse (CSR|invariant)", UserWarning)
             matrix = torch.sparse_csr_tensor(
@@ -53,7 +89,7 @@ class Csr:
             rowptr=self.rowptr.to(device),
             col=self.col.to(device),
             value=self.value.to(device),
-            order=None if self.order is None else self.order.to(device),
+            pieces=None if self.pieces is None else self.pieces.to(device),
         )
 
 
@@ -122,12 +158,7 @@ def compress(
     """Entries in any order, sorted by row and column into CSR."""
     order = (row * columns + col).argsort()
     rowptr = row_pointer(row, rows)
-    return Csr(rowptr, col[order], value[order], columns, longest_first(rowptr))
-
-
-def longest_first(rowptr: Int[Tensor, " rows+1"]) -> Int[Tensor, " rows"]:
-    """The rows by falling length: who waits for the longest row begins it first."""
-    return rowptr.diff().argsort(descending=True, stable=True)
+    return Csr(rowptr, col[order], value[order], columns, Pieces.of(rowptr))
 
 
 def row_pointer(row: Int[Tensor, " e"], rows: int) -> Int[Tensor, " rows+1"]:

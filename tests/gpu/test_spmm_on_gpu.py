@@ -28,12 +28,13 @@ def test_it_is_the_product_in_float64(d: int, mean: int, dtype: torch.dtype) -> 
     dense = torch.randn(n, d, device="cuda").to(dtype)
     full = torch.zeros(n, n, dtype=torch.float64, device="cuda")
     full.index_put_((row_of(matrix.rowptr), matrix.col), matrix.value.double(), accumulate=True)
-    got = spmm(matrix.rowptr, matrix.col, matrix.value, dense)
-    assert got.dtype == dtype
     tolerance = 1e-4 if dtype == torch.float32 else 2e-2
-    assert_close(got.double(), full @ dense.double(), rtol=tolerance, atol=tolerance)
-    assert torch.equal(got, spmm(matrix.rowptr, matrix.col, matrix.value, dense))
-    assert not got[8].any()
+    for pieces in (None, matrix.pieces):
+        got = spmm(matrix.rowptr, matrix.col, matrix.value, dense, pieces)
+        assert got.dtype == dtype
+        assert_close(got.double(), full @ dense.double(), rtol=tolerance, atol=tolerance)
+        assert torch.equal(got, spmm(matrix.rowptr, matrix.col, matrix.value, dense, pieces))
+        assert not got[8].any()
 
 
 def row_of(rowptr: torch.Tensor) -> torch.Tensor:

@@ -37,7 +37,7 @@ def pool(nodes: Nodes, adjacency: Adjacency, layers: int, pooling: Pooling) -> l
         value = torch.ones_like(adjacency.weight)
         if pooling == "residual":
             value = value.masked_fill(adjacency.loop, 0)
-        around = Csr(adjacency.rowptr, adjacency.col, value, adjacency.nodes)
+        around = Csr(adjacency.rowptr, adjacency.col, value, adjacency.nodes, adjacency.pieces)
         for _ in range(layers):
             pooled = around.multiply(scales[-1]) / size
             scales.append(pooled + nodes if pooling == "residual" else pooled)

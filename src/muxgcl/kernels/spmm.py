@@ -1,11 +1,13 @@
 """A sparse matrix in CSR times a dense table, in Triton.
 
-A program owns one row of the result and some of its columns. It reads the row's entries a chunk
-at a time, gathers as many rows of the dense table, and adds them into a tile of (chunk x columns)
-that stays in registers; the tile is summed over the chunk once, at the end. So nothing of size
-(entries x width) is written, and the order of the additions is fixed. The sizes
-below are the fastest of those tried on an H200: wide gathers keep memory busy, and on graphs of
-many nodes the entries then come at the speed of the second-level cache.
+A program owns a piece of a row, a run of its entries, and some columns of the result. It reads
+the entries a chunk at a time, gathers as many rows of the dense table, and adds them into a tile
+of (chunk x columns) that stays in registers; the tile is summed over the chunk once, at the end.
+So nothing of size (entries x width) is written. Most rows are one piece. A hub's row is several,
+or everybody would wait for the one program that reads it: each leaves its part, and a second
+kernel adds the parts. The order of all additions is fixed. The sizes below are the fastest of
+those tried on an H200: wide gathers keep memory busy, and on graphs of many nodes the entries
+then come at the speed of the second-level cache.
 """
 
 import torch
@@ -14,26 +16,30 @@ import triton.language as tl
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from muxgcl.sparse import Pieces
+
 TILE = 4096  # numbers that a program gathers at a time: 32 in each of 128 threads
-FEW = 4096  # rows: below that it is the longest row that everybody waits for
+FEW = 4096  # rows: below that it is the longest piece that everybody waits for
+WIDE = 1024  # columns of the parts that are added at a time, at most
 
 
 @triton.jit
-def _spmm(
-    rowptr_ptr,  # [rows + 1]  where a row's entries begin
-    col_ptr,  # [e]            their columns
-    value_ptr,  # [e]          and values
+def _pieces(
+    row_ptr,  # [p]     row of each piece, or None: every row is one
+    begin_ptr,  # [p]   where its entries begin
+    end_ptr,  # [p]     and end
+    slot_ptr,  # [p]    where it leaves its part; -1: it is the whole row; or None
+    col_ptr,  # [e]     the entries' columns
+    value_ptr,  # [e]   and values
     dense_ptr,  # [columns, d]
-    order_ptr,  # [rows]       in which the rows are begun, or None
     out_ptr,  # [rows, d]
+    part_ptr,  # [slots, d]
     d,
     CHUNK: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    row = tl.program_id(0).to(tl.int64)
-    if order_ptr is not None:
-        row = tl.load(order_ptr + row)
-    begin, end = tl.load(rowptr_ptr + row), tl.load(rowptr_ptr + row + 1)
+    piece = tl.program_id(0)
+    begin, end = tl.load(begin_ptr + piece), tl.load(end_ptr + piece)
     across = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)  # columns of the dense table
     wanted = across < d
     total = tl.zeros([CHUNK, WIDTH], dtype=tl.float32)
@@ -46,8 +52,34 @@ def _spmm(
         # a dropped edge is still an entry, but weighs nothing: its row is not fetched
         gathered = tl.load(at, mask=(value != 0)[:, None] & wanted, other=0.0)  # [CHUNK, WIDTH]
         total += value[:, None] * gathered
-    out = out_ptr + row * d + across
-    tl.store(out, tl.sum(total, 0).to(out_ptr.dtype.element_ty), mask=wanted)
+    found = tl.sum(total, 0)
+    if row_ptr is None:
+        row = piece.to(tl.int64)
+        tl.store(out_ptr + row * d + across, found.to(out_ptr.dtype.element_ty), mask=wanted)
+    else:
+        row, slot = tl.load(row_ptr + piece), tl.load(slot_ptr + piece)
+        whole = wanted & (slot < 0)
+        tl.store(out_ptr + row * d + across, found.to(out_ptr.dtype.element_ty), mask=whole)
+        tl.store(part_ptr + slot * d + across, found, mask=wanted & (slot >= 0))
+
+
+@triton.jit
+def _add_parts(
+    long_ptr,  # [l]       rows of several pieces
+    first_ptr,  # [l + 1]  where their parts begin
+    part_ptr,  # [slots, d]
+    out_ptr,  # [rows, d]
+    d,
+    WIDTH: tl.constexpr,
+):
+    which = tl.program_id(0)
+    across = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
+    wanted = across < d
+    total = tl.zeros([WIDTH], dtype=tl.float32)
+    for slot in range(tl.load(first_ptr + which), tl.load(first_ptr + which + 1)):
+        total += tl.load(part_ptr + slot * d + across, mask=wanted, other=0.0)
+    row = tl.load(long_ptr + which)
+    tl.store(out_ptr + row * d + across, total.to(out_ptr.dtype.element_ty), mask=wanted)
 
 
 def spmm(
@@ -55,29 +87,42 @@ def spmm(
     col: Int[Tensor, " e"],
     value: Float[Tensor, " e"],
     dense: Float[Tensor, "columns d"],
-    order: Int[Tensor, " rows"] | None = None,
+    pieces: Pieces | None = None,
 ) -> Float[Tensor, "rows d"]:
     """The product of the matrix whose row i holds entries `rowptr[i]:rowptr[i + 1]` and `dense`.
 
-    Rows are begun in the given order: with the longest first nobody waits for them at the end.
+    With `pieces` the longest are begun first and no row is waited for.
     """
     rows, d = len(rowptr) - 1, dense.shape[1]
     out = dense.new_empty((rows, d))
     if out.numel() == 0:
         return out
+    if pieces is None:
+        row, begin, end, slot, parts = None, rowptr[:-1], rowptr[1:], None, None
+    else:
+        row, begin, end, slot = pieces.row, pieces.begin, pieces.end, pieces.slot
+        parts = dense.new_empty((max(pieces.slots, 1), d), dtype=torch.float32)
     chunk = 8 if len(col) < 8 * rows else 16 if rows > FEW else 64
     width = min(triton.next_power_of_2(d), TILE // chunk)
+    wide = min(triton.next_power_of_2(d), WIDE)
     with torch.cuda.device_of(dense):
-        _spmm[rows, triton.cdiv(d, width)](
-            rowptr,
+        _pieces[len(begin), triton.cdiv(d, width)](
+            row,
+            begin,
+            end,
+            slot,
             col,
             value,
             dense.contiguous(),
-            order,
             out,
+            parts,
             d,
             CHUNK=chunk,
             WIDTH=width,
             num_warps=4 if width > 16 else 1,
         )
+        if pieces is not None and pieces.slots:
+            _add_parts[len(pieces.long), triton.cdiv(d, wide)](
+                pieces.long, pieces.first, parts, out, d, WIDTH=wide, num_warps=1
+            )
     return out

@@ -50,7 +50,7 @@ class _RowSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, adjacency: Adjacency) -> Tensor:
         ctx.row = adjacency.row
-        matrix = Csr(adjacency.rowptr, adjacency.col, values, adjacency.nodes)
+        matrix = Csr(adjacency.rowptr, adjacency.col, values, adjacency.nodes, adjacency.pieces)
         return matrix.multiply(values.new_ones(adjacency.nodes, 1)).squeeze(1)
 
     @staticmethod
