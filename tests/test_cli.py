@@ -14,6 +14,7 @@ from muxgcl import __version__
 from muxgcl.cli import app, commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import run as command_line
 from muxgcl.datasets import planted
+from muxgcl.evaluate import PaperProtocol
 from muxgcl.runs import Run
 
 TINY = [
@@ -315,6 +316,83 @@ def test_a_run_is_not_overwritten_unasked(
     status, _, err = ask(capsys, "run", *own, "--method", "grace", *FAST, "--out", str(trained))
     assert status == 2
     assert "--resume" in err
+
+
+@pytest.mark.parametrize("more", [[], ["--resume"], ["--overwrite"]])
+def test_a_folder_with_other_things_is_left_alone(
+    own: list[str], tmp_path: Path, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    words = ["run", *own, "--method", "grace", *FAST, "--out", str(tmp_path), *more]
+    status, _, err = ask(capsys, *words)
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "holds no run (there is thesis.txt)" in err
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_as_many_clusters_as_asked_for_are_made_and_scored(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {}
+    for count in (2, 6):
+        out = tmp_path / f"{count}.csv"
+        words = ["cluster", str(trained), "--clusters", str(count), "--out", str(out), "--json"]
+        status, text, _ = ask(capsys, *words)
+        assert status == 0
+        found[count] = json.loads(text)["scores"]["clustering"]
+        assert found[count]["clusters"] == count
+        assert len({line.split(",")[1] for line in out.read_text().splitlines()[1:]}) == count
+    assert found[2]["ari"]["mean"] != found[6]["ari"]["mean"]
+
+
+def test_auto_tells_the_settings_that_are_used(
+    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", *own, "--method", "dgi", "--preset", "auto", "--set", "width=16"]
+    words += ["--epochs", "1", "--quiet", "--device", "cpu", "--out", str(tmp_path / "run")]
+    status, _, err = ask(capsys, *words)
+    assert status == 0
+    assert "lr = 0.0005: the graph is small" in err
+    assert not any(f"{key} = " in err for key in ("width", "epochs", "temperature", "affinity"))
+
+
+def test_protocol_paper_survives_a_stop(
+    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("muxgcl.experiment.CHECKPOINT_SECONDS", -1.0)
+    words = ["run", *own, "--method", "grace", *TINY, "--epochs", "5", "--quiet", "--no-report"]
+    words += ["--splits", "2", "--device", "cpu", "--protocol", "paper", "--json"]
+    status, text, _ = ask(capsys, *words, "--out", str(tmp_path / "whole"))
+    assert status == 0
+    want = json.loads(text)["scores"]["paper"]
+    observe = PaperProtocol.observe
+
+    def breaks(self: PaperProtocol, epoch: int, z: np.ndarray) -> tuple[float, ...]:
+        if epoch == 4:
+            raise RuntimeError("the power went off")
+        return observe(self, epoch, z)
+
+    stopped = [*words, "--out", str(tmp_path / "stopped")]
+    monkeypatch.setattr(PaperProtocol, "observe", breaks)
+    with pytest.raises(RuntimeError, match="power"):
+        ask(capsys, *stopped)
+    seen = []
+
+    def looks(self: PaperProtocol, epoch: int, z: np.ndarray) -> tuple[float, ...]:
+        seen.append(epoch)
+        return observe(self, epoch, z)
+
+    monkeypatch.setattr(PaperProtocol, "observe", looks)
+    status, text, _ = ask(capsys, *stopped, "--resume")
+    assert status == 0
+    assert seen == [4, 5]
+    assert json.loads(text)["scores"]["paper"] == want
+    assert want["unselected"]["n"] == 5 * 3
+    (tmp_path / "stopped" / "observed.jsonl").unlink()  # as if it had been run without
+    status, _, err = ask(capsys, *stopped, "--resume")
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "every epoch from 1 on" in err
 
 
 def test_a_corrupted_checkpoint_is_one_line(

@@ -47,6 +47,7 @@ def test_text_becomes_the_fields_type(text: str, field: str, value: object) -> N
         ("width=1.5", "width must be a whole number"),
         ("rates=.3", "rates must be 2 numbers"),
         ("kind=c", "kind must be one of a, b, got 'c'"),
+        ("flag=yes", "flag must be true or false, got 'yes'"),
         ("widht=3", "unknown setting 'widht'; did you mean width"),
         ("epochs=0", "epochs must be at least 1, got 0"),
         ("lr=-1", "lr must be positive"),

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from muxgcl import METHODS, MuxGCL, NodeEmbedder
 from muxgcl.datasets import planted
 from muxgcl.errors import UserError
+from muxgcl.graph import Graph
 
 TINY = {"width": 8, "projection": 8, "projection_out": 8}
 
@@ -67,12 +68,35 @@ def test_a_pair_of_edges_and_binary_features_is_the_same_graph(graph: Data) -> N
     assert np.array_equal(embedder().fit_transform(pair), want)
 
 
+def test_scales_are_learned_in_fit_and_kept_for_transform(graph: Data) -> None:
+    x = torch.randn(graph.num_nodes, 5) * torch.tensor([1.0, 10, 100, 1000, 1e4])
+    data = Data(x=x, edge_index=graph.edge_index)
+    one = embedder().fit(data)
+    assert np.array_equal(embedder().fit_transform((graph.edge_index, x)), one.embedding_)
+    assert np.array_equal(one.transform((graph.edge_index, x)), one.embedding_)
+    moved = one.transform(Data(x=10 * x + 3, edge_index=graph.edge_index))
+    assert np.abs(moved - one.embedding_).max() > 0.1  # other numbers, not scaled away
+    half = one.transform(Data(x=x[:20], edge_index=torch.tensor([[0], [1]])))
+    alone = np.flatnonzero(~np.isin(np.arange(20), graph.edge_index.numpy()))
+    assert np.allclose(half[alone], one.embedding_[alone], atol=1e-5)
+
+
+def test_weights_of_edges_are_checked(graph: Data) -> None:
+    weight = torch.ones(graph.edge_index.shape[1])
+    weight[3] = torch.nan
+    data = Data(x=graph.x, edge_index=graph.edge_index, edge_weight=weight)
+    with pytest.raises(UserError, match="weight"):
+        embedder().fit(data)
+
+
 def test_an_unseen_graph_with_the_same_features_can_be_embedded(graph: Data) -> None:
     one = embedder().fit(graph)
     assert one.transform(planted(nodes=30, seed=9)).shape == (30, 8)
     other = Data(x=torch.ones(4, 3), edge_index=torch.tensor([[0], [1]]))
-    with pytest.raises(UserError, match="this graph has 3"):
+    with pytest.raises(UserError, match="lacks the columns"):
         one.transform(other)
+    with pytest.raises(UserError, match="this graph has 3"):
+        one.transform(Graph.from_data(other))
 
 
 def test_an_unfitted_embedder_says_so(graph: Data) -> None:

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose
 from scipy import sparse
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import holdout, propagated_features, raw_features
+from muxgcl.graph import Adjacency
 
 EDGES = np.array([[0, 1, 1, 2, 3, 0, 4], [1, 0, 2, 1, 0, 3, 4]])  # node 4: a loop; node 5: alone
 
@@ -34,6 +36,15 @@ def test_listing_an_edge_twice_changes_nothing() -> None:
     x = np.random.default_rng(0).normal(size=(6, 3))
     twice = np.hstack([EDGES, EDGES[:, :2]])
     assert_allclose(propagated_features(x, twice), propagated_features(x, EDGES))
+
+
+def test_weights_of_edges_count_as_in_the_encoders() -> None:
+    x = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    weight = np.array([2.0, 2, 3, 3, 0.5, 0.5, 7])
+    edges = torch.tensor(EDGES)
+    adjacency = Adjacency.from_edges(edges, 6, torch.tensor(weight)).propagation()
+    want = adjacency @ (adjacency @ torch.tensor(x))
+    assert_allclose(propagated_features(x, EDGES, weight), want, atol=1e-6)
 
 
 def test_an_isolated_node_keeps_its_features() -> None:

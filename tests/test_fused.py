@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from contrast_cases import assert_agrees, clustered, evaluate, pair_weight, spread, unit
+from torch.testing import assert_close
 
 from muxgcl.errors import UserError
 from muxgcl.kernels import PairWeight
@@ -13,7 +14,7 @@ from muxgcl.kernels import PairWeight
 pytest.importorskip("triton", reason="Triton is not installed")
 if not torch.cuda.is_available():
     import triton_interpreter  # noqa: F401  mends the interpreter before a kernel runs
-from muxgcl.kernels import all_pairs, fused
+from muxgcl.kernels import all_pairs, fused, reference
 from muxgcl.kernels import blocks as dealt
 
 pytestmark = [
@@ -59,6 +60,17 @@ def test_no_temperature_leaves_the_range(rows, temperature: float) -> None:
     weight = pair_weight(65, 65, 16)
     upstream = spread(130)
     assert_agrees(fused.negative_sum, tables, weight, upstream, temperature=temperature, nodes=65)
+
+
+@pytest.mark.parametrize("temperature", [0.01, 0.02])
+@pytest.mark.parametrize("itself", [False, True])
+def test_a_positive_far_away_has_a_finite_loss(temperature: float, itself: bool) -> None:
+    """Its share underflows to nothing beside a near negative; the logarithm of it does not."""
+    one = unit(2 * 60, 4)
+    two = one if itself else unit(2 * 60, 4)
+    want = reference.contrast(one.double(), two.double(), temperature=temperature, nodes=60)
+    assert_close(fused.contrast(one, two, temperature=temperature, nodes=60).double(), want,
+                 rtol=1e-3, atol=0)  # fmt: skip
 
 
 @pytest.mark.parametrize(("d", "r"), [(1, 1), (16, 100), (129, 0), (300, 17), (512, 512)])

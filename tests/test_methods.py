@@ -19,7 +19,9 @@ from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.methods import METHODS, Context, Method, total
-from muxgcl.train import Trainer, seeded
+from muxgcl.plan import Plan
+from muxgcl.seeding import seeded
+from muxgcl.train import Trainer
 
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 DATA_ROOT = Path(__file__).parents[2] / "shared" / "datasets"
@@ -239,6 +241,14 @@ def test_every_preset_is_understood(name: str) -> None:
             train, method = split_settings(row, TrainConfig, METHODS[name].Config)
             assert train.epochs >= 1
             METHODS[name](graph_of(), method, Context(epochs=train.epochs))
+
+
+@ALL
+def test_the_default_preset_is_there_for_every_method(name: str) -> None:
+    for dataset in (*DATASETS, "a graph of one's own"):
+        plan = Plan.make(name, dataset=dataset)
+        assert plan.preset == "best"
+        assert plan.train.epochs >= 1
 
 
 @ALL

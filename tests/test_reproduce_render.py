@@ -15,12 +15,12 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
 from muxgcl.reproduce import engine, numbers
 from muxgcl.reproduce.claims import plain_words
-from muxgcl.reproduce.documents import BEGIN, END, best_lines, blocks, with_block
+from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
 from muxgcl.reproduce.layout import Table, latex, markdown
 from muxgcl.reproduce.paper import Printed
 from muxgcl.reproduce.plan import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.records import Found, Shelf
-from muxgcl.reproduce.render import render, told, write
+from muxgcl.reproduce.render import render, told, write, write_figure
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).parent / "golden"
@@ -212,27 +212,17 @@ def test_parity_is_told_with_its_standard_error_and_interval(tmp_path: Path) -> 
     assert line == want
 
 
-def test_what_best_reaches_is_told_with_later_recordings_of_the_same(tmp_path: Path) -> None:
-    row = {"dataset": "cora", "preset": "best", "seeds": 1, "splits": 2}
-    for name, scores, epochs in (
-        ("best", [84.0, 86.0], 120),
-        ("parity", [83.0, 84.0], 120),
-        ("parity", [10.0, 10.0], 250),  # what the preset was before
-    ):
-        with (tmp_path / f"{name}.jsonl").open("a") as file:
-            line = row | {"epochs": epochs, "per_split": {"fast": [scores]}}
-            file.write(json.dumps(line) + "\n")
-    (told,) = best_lines(tmp_path)
-    assert "85.00 ± 1.41" in told
-    assert "again on later code: 83.50" in told
-    assert "10.00" not in told
-
-
-def test_figures_in_the_docs_are_there() -> None:
+def test_figures_in_the_docs_are_those_of_the_records(tmp_path: Path) -> None:
     shelf = Shelf(ROOT / "records")
+    drawn = []
     for artefact in ("figure1", "figure3", "proposition"):
-        for name in render(artefact, shelf, Scope()).drawn:
-            assert (ROOT / "docs" / "figures" / f"{name}.svg").is_file(), "run `make results`"
+        rendered = render(artefact, shelf, Scope())
+        for name in rendered.drawn:
+            drawn += write_figure(rendered, name, tmp_path, ["svg"])
+    assert len(drawn) == 6
+    for file in drawn:
+        shown = ROOT / "docs" / "figures" / file.name
+        assert shown.read_bytes() == file.read_bytes(), f"run `make results`: {file.name}"
 
 
 def test_the_plan_of_made_up_records_is_complete(shelf: Shelf) -> None:

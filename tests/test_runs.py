@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -112,10 +113,42 @@ def test_metrics_past_the_checkpoint_and_cut_lines_are_dropped(run: Run) -> None
     assert [line["epoch"] for line in run.metrics()] == [1, 2]
 
 
+def test_what_was_observed_comes_back_without_a_cut_line(run: Run) -> None:
+    run.log_observed(5, [80.0, 81.0])
+    run.log_observed(6, [82.0])
+    with run.observed_file.open("a") as file:
+        file.write('{"epoch": 7, "acc')
+    assert run.observed() == {5: (80.0, 81.0), 6: (82.0,)}
+
+
+def test_files_have_the_mode_that_the_umask_asks_for(run: Run) -> None:
+    before = os.umask(0o027)
+    try:
+        run.save_checkpoint({"method/w": torch.zeros(1)}, epoch=1)
+        run.save_scores({"a": 1})
+    finally:
+        os.umask(before)
+    for file in (run.checkpoint_file, run.scores_file):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o640
+
+
 def test_scores_add_up(run: Run) -> None:
     run.save_scores({"a": 1})
     run.save_scores({"b": 2})
     assert run.scores() == {"a": 1, "b": 2}
+
+
+def test_a_config_of_something_else_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[tool]\nname = 1\n")
+    with pytest.raises(UserError, match="is not of a run: it has no table"):
+        Run(tmp_path).config()
+
+
+def test_clearing_removes_a_runs_files_and_no_others(run: Run) -> None:
+    run.save_scores({"a": 1})
+    (run.path / "notes.txt").write_text("mine")
+    run.clear()
+    assert [file.name for file in run.path.iterdir()] == ["notes.txt"]
 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:

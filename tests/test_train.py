@@ -20,7 +20,8 @@ from muxgcl.graph import Graph
 from muxgcl.methods import METHODS, Context
 from muxgcl.plan import Plan
 from muxgcl.runs import Run
-from muxgcl.train import NonFiniteLoss, Trainer, seeded
+from muxgcl.seeding import seeded
+from muxgcl.train import NonFiniteLoss, Trainer
 
 SMALL = {"width": 8, "projection": 8}
 

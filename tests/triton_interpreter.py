@@ -1,4 +1,4 @@
-"""Triton 3.6's interpreter, mended for numpy 2.4: it reads loop bounds from one-element arrays."""
+"""Triton's interpreter, mended for numpy 2.4: it reads loop bounds from one-element arrays."""
 
 from typing import Any
 

@@ -129,7 +129,7 @@ def main() -> None:
         path = TARGET / f"{name}.npz"
         part = path.with_suffix(".part")
         with part.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
+            np.savez_compressed(file, **dict[str, Any](arrays))
         os.replace(part, path)
         load_dataset(name)
         print(f"{sha256(path.read_bytes()).hexdigest()}  {path.name} ({path.stat().st_size} bytes)")

@@ -23,31 +23,36 @@ def repeat(
     replay = work
     for done in range(times):
         if capture and done < WARM_UP:
-            aside(work)
+            aside(work, device)
         else:
             if capture and done == WARM_UP:
-                replay = recorded(work)
+                replay = recorded(work, device)
             replay()
         if after is not None:
             after(done + 1)
 
 
-def aside(work: Callable[[], None], times: int = 1) -> None:
+def aside(work: Callable[[], object], device: torch.device, times: int = 1) -> None:
     """Do it on a stream of its own: what is recorded later must not hang on the default one."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(times):
+    with torch.cuda.device(device):
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(times):
+                work()
+        torch.cuda.current_stream().wait_stream(stream)
+
+
+def recorded(work: Callable[[], object], device: torch.device) -> Callable[[], None]:
+    """The work as one graph of kernels, to be played back; it is not done yet.
+
+    With the device made the current one: a recording on another would see no kernel at all.
+    """
+    with torch.cuda.device(device):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
             work()
-    torch.cuda.current_stream().wait_stream(stream)
-
-
-def recorded(work: Callable[[], None]) -> Callable[[], None]:
-    """The work as one graph of kernels, to be played back; it is not done yet."""
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        work()
-    # torch resets the graph's random numbers on the recording's stream, and a playback that
-    # overtakes the reset on a busy GPU would begin with numbers that were drawn before
-    torch.cuda.synchronize()
+        # torch resets the graph's random numbers on the recording's stream, and a playback that
+        # overtakes the reset on a busy GPU would begin with numbers that were drawn before
+        torch.cuda.synchronize()
     return graph.replay

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from muxgcl.errors import UserError
 
 T = TypeVar("T")
-PRESETS = ("best", "paper", "quick", "auto")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +36,15 @@ class TrainConfig:
 def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     """A method's settings for a dataset: the preset's own table, or its `default`.
 
-    A name that ends in `.toml` is a user's file: one flat table of settings.
+    Where nothing better than the published settings is known, `best` is `paper`. A name that ends
+    in `.toml` is a user's file: one flat table of settings.
     """
     if name.endswith(".toml"):
         return _settings_file(Path(name))
     text = files("muxgcl.presets").joinpath(f"{method}.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(text)
+    if name == "best" and name not in tables:
+        name = "paper"
     if name not in tables:
         raise UserError(f"{method} has no preset {name!r}; it has {', '.join(tables)}")
     return dict(tables[name].get(dataset) or tables[name].get("default") or {})
@@ -111,7 +113,9 @@ def _convert(value: Any, hint: Any) -> Any:
         kinds = [args[0]] * len(parts) if args[-1] is Ellipsis else args
         return tuple(_convert(part, kind) for part, kind in zip(parts, kinds, strict=True))
     if hint is bool:
-        return {"true": True, "false": False}[str(value).lower()]
+        if (word := str(value).lower()) not in ("true", "false"):
+            raise ValueError
+        return word == "true"
     if hint is int and not isinstance(value, str) and int(value) != value:
         raise ValueError
     return hint(value)

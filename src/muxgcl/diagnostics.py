@@ -15,8 +15,8 @@ from muxgcl.experiment import Fitted
 from muxgcl.losses.multiscale import WEIGHTS
 from muxgcl.methods.grace import Grace
 from muxgcl.methods.mux_gcl import MuxGcl
+from muxgcl.seeding import seeded
 from muxgcl.shapes import Nodes
-from muxgcl.train import seeded
 
 BINS = 60
 PAIRS = 50_000  # negatives drawn for a histogram
@@ -28,7 +28,7 @@ def diagnose(fitted: Fitted, seed: int = 0) -> dict[str, Any]:
     method = fitted.method
     if not isinstance(method, MuxGcl | Grace):
         return {}
-    with seeded(seed), torch.no_grad():
+    with seeded(seed, fitted.graph.device), torch.no_grad():
         one, two = (method.encoder(view(fitted.graph)) for view in method.views)
         found: dict[str, Any] = {"similarities": similarities(one, two)}
         if isinstance(method, MuxGcl) and method.patches is not None:

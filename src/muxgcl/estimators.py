@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from muxgcl.errors import UserError
 from muxgcl.experiment import embed, fit
 from muxgcl.graph import Graph
+from muxgcl.load import Encoding, load
 from muxgcl.plan import Plan
-from muxgcl.tensors import is_pyg
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +29,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         random_state: the seed of everything random.
 
     After `fit`: `model_` (the trained method), `embedding_` (of the training graph, [n, d]),
-    `n_features_in_`, `loss_`, `epoch_ms_`.
+    `encoding_` (how columns became features), `n_features_in_`, `loss_`, `epoch_ms_`.
 
     Example:
         >>> from muxgcl.datasets import planted
@@ -60,8 +60,12 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, graph: Any, y: None = None) -> Self:
-        """Train on one graph (PyG `Data`, or a pair of edge_index and x); labels are never read."""
-        prepared = as_graph(graph)
+        """Train on one graph (PyG `Data`, a pair of edge_index and x, or whatever `load` takes).
+
+        Labels are never read. Columns of numbers are scaled as `load` does, here and, by the same
+        shift and scale, in `transform`; a `Graph` is taken as it is.
+        """
+        prepared, self.encoding_ = as_graph(graph)
         given = {"epochs": self.epochs, "lr": self.lr}
         overrides = {**(self.params or {}), **{k: v for k, v in given.items() if v is not None}}
         plan = Plan.make(
@@ -83,7 +87,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def transform(self, graph: Any) -> Array:
         """Embed a graph with the same features, seen or unseen."""
         check_is_fitted(self)
-        prepared = as_graph(graph)
+        prepared, _ = as_graph(graph, self.encoding_)
         if prepared.num_features != self.n_features_in_:
             raise UserError(
                 f"trained on {self.n_features_in_} features, this graph has {prepared.num_features}"
@@ -128,12 +132,9 @@ class MuxGCL(NodeEmbedder):
         )
 
 
-def as_graph(graph: Any) -> Graph:
-    """A PyG graph, a prepared one, or a pair (edge_index, x) of tensors or arrays."""
+def as_graph(graph: Any, encoding: Encoding | None = None) -> tuple[Graph, Encoding | None]:
+    """Whatever `load` takes, with how its columns became features; a prepared graph stays."""
     if isinstance(graph, Graph):
-        return graph
-    if is_pyg(graph):
-        return Graph.from_data(graph)
-    from muxgcl.load import load  # files and other libraries' graphs
-
-    return Graph.from_data(load(graph).tensors)
+        return graph, None
+    loaded = load(graph, encoding=encoding)
+    return Graph.from_data(loaded.tensors), loaded.encoding

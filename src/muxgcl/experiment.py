@@ -21,7 +21,8 @@ from muxgcl.measure import device_name, peak_memory, pick_device
 from muxgcl.methods import Method
 from muxgcl.plan import Plan, build
 from muxgcl.runs import Run
-from muxgcl.train import Epoch, Trainer, load_weights, seeded
+from muxgcl.seeding import seeded
+from muxgcl.train import Epoch, Trainer, load_weights
 
 CHECKPOINT_SECONDS = 10.0
 
@@ -97,7 +98,7 @@ def fit(
     graph = graph.to(device)
     backend = resolve(plan.backend, cuda=device.type == "cuda")
     begin = time.perf_counter()
-    with seeded(plan.seed):
+    with seeded(plan.seed, device):
         method = build(plan, graph, cache, on_prepare)
         method.prepare(graph)
         trained = Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), backend)
@@ -118,11 +119,11 @@ def fit(
             for block in trainer.blocks(observe_from):
                 times += [epoch.seconds for epoch in block]
                 loss = block[-1].loss
+                if observe is not None and trainer.epoch > (observe_from or 0):
+                    observe(trainer.epoch, embed(method, graph))  # before a checkpoint counts it
                 keeper.keep(block)
                 if on_block is not None:
                     on_block(block)
-                if observe is not None and trainer.epoch > (observe_from or 0):
-                    observe(trainer.epoch, embed(method, graph))
                 if stop.wanted and trainer.epoch < plan.train.epochs:
                     keeper.save()
                     raise Stopped(f"stopped after epoch {trainer.epoch} of {plan.train.epochs}")

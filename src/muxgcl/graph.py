@@ -13,8 +13,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from muxgcl.errors import UserError
+from muxgcl.kernels.pieces import Pieces
 from muxgcl.shapes import EdgeIndex, PerEdge
-from muxgcl.sparse import Csr, Pieces, SparseMatrix, row_pointer
+from muxgcl.sparse import Csr, SparseMatrix, row_pointer
 from muxgcl.tensors import AnyData
 
 Features = Float[Tensor, "n f"] | SparseMatrix

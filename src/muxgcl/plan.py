@@ -13,7 +13,8 @@ from muxgcl.graph import Graph
 from muxgcl.kernels import Backend, resolve
 from muxgcl.measure import commit, pick_device, versions
 from muxgcl.methods import METHODS, Context, Method
-from muxgcl.train import Capture, seeded
+from muxgcl.seeding import seeded
+from muxgcl.train import Capture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

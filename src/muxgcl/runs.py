@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -32,7 +32,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)
+        os.chmod(name, _mode())
         os.replace(name, path)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from error
@@ -40,19 +40,43 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         Path(name).unlink(missing_ok=True)
 
 
+def _mode() -> int:
+    """Of a new file, as the user's umask has it: a temporary one is its owner's alone."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
 def write_text(path: Path, text: str) -> None:
     """A whole text file, or none."""
     write_atomically(path, lambda file: file.write(text.encode()))
 
 
+TABLES = ("run", "train", "source")  # of config.toml
+FILES = (
+    "config.toml",
+    "metrics.jsonl",
+    "checkpoint.safetensors",
+    "observed.jsonl",
+    "embeddings.npz",
+    "nodes.npz",
+    "encoding.json",
+    "scores.json",
+    "diagnostics.json",
+    "clusters.csv",
+    "report.html",
+)
+
+
 class Run:
-    """One run folder. Entering it as a context locks it against a second writer."""
+    """One run folder; `locked` holds it against a second writer."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.config_file = path / "config.toml"
         self.metrics_file = path / "metrics.jsonl"
         self.checkpoint_file = path / "checkpoint.safetensors"
+        self.observed_file = path / "observed.jsonl"
         self.embeddings_file = path / "embeddings.npz"
         self.scores_file = path / "scores.json"
         self.report_file = path / "report.html"
@@ -73,10 +97,16 @@ class Run:
             yield
 
     def clear(self) -> None:
-        """Remove what an earlier run left here."""
-        for file in self.path.iterdir() if self.path.is_dir() else ():
-            if file.is_file() and file.name != ".lock":
-                file.unlink()
+        """Remove what an earlier run left here, and nothing else."""
+        for name in FILES:
+            (self.path / name).unlink(missing_ok=True)
+
+    def foreign(self) -> str | None:
+        """A file or folder that no run has written, where no run was begun."""
+        if self.exists or not self.path.is_dir():
+            return None
+        names = (file.name for file in self.path.iterdir())
+        return next((n for n in sorted(names) if n not in FILES and not n.startswith(".")), None)
 
     # settings -----------------------------------------------------------------------------------
 
@@ -94,9 +124,12 @@ class Run:
         if not self.exists:
             raise UserError(f"{self.path} is not a run folder: it has no config.toml")
         try:
-            return tomllib.loads(self.config_file.read_text(encoding="utf-8"))
+            tables = tomllib.loads(self.config_file.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise UserError(f"{self.config_file} is damaged: {error}") from None
+        if absent := [name for name in TABLES if not isinstance(tables.get(name), dict)]:
+            raise UserError(f"{self.config_file} is not of a run: it has no table [{absent[0]}]")
+        return tables
 
     # progress -----------------------------------------------------------------------------------
 
@@ -107,24 +140,19 @@ class Run:
 
     def log(self, lines: list[dict[str, Any]]) -> None:
         """Append one line an epoch."""
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        try:
-            with self.metrics_file.open("a", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise UserError(f"cannot write {self.metrics_file}: {error.strerror}") from error
+        _append(self.metrics_file, lines)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines written so far; a last line cut short by a kill is left out."""
-        if not self.metrics_file.is_file():
-            return []
-        lines = []
-        for line in self.metrics_file.read_text(encoding="utf-8").splitlines():
-            try:
-                lines.append(json.loads(line))
-            except json.JSONDecodeError:
-                break
-        return lines
+        """The lines written so far."""
+        return _lines(self.metrics_file)
+
+    def log_observed(self, epoch: int, accuracies: Sequence[float]) -> None:
+        """Append what protocol `paper` saw of an epoch."""
+        _append(self.observed_file, [{"epoch": epoch, "accuracy": list(accuracies)}])
+
+    def observed(self) -> dict[int, tuple[float, ...]]:
+        """What it has seen so far, by epoch."""
+        return {line["epoch"]: tuple(line["accuracy"]) for line in _lines(self.observed_file)}
 
     # checkpoint ---------------------------------------------------------------------------------
 
@@ -135,6 +163,9 @@ class Run:
         temporary = self.checkpoint_file.with_name(f".checkpoint.{os.getpid()}")
         try:
             save_file(ready, temporary, metadata)
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            temporary.chmod(_mode())
             os.replace(temporary, self.checkpoint_file)
         except (OSError, SafetensorError) as error:
             raise UserError(f"cannot write {self.checkpoint_file}: {error}") from error
@@ -187,3 +218,23 @@ class Run:
             return dict(json.loads(self.scores_file.read_text(encoding="utf-8")))
         except ValueError as error:
             raise UserError(f"{self.scores_file} is damaged: {error}") from None
+
+
+def _append(file: Path, lines: list[dict[str, Any]]) -> None:
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    try:
+        with file.open("a", encoding="utf-8") as opened:
+            opened.write(text)
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.strerror}") from error
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    """The lines of a log; a last one cut short by a kill is left out."""
+    found: list[dict[str, Any]] = []
+    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return found

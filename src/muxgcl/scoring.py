@@ -21,8 +21,8 @@ from muxgcl.experiment import embed
 from muxgcl.graph import Graph
 from muxgcl.measure import pick_device
 from muxgcl.plan import Plan, build
+from muxgcl.seeding import seeded
 from muxgcl.tensors import AnyData
-from muxgcl.train import seeded
 
 Array = np.ndarray[Any, Any]
 PROTOCOLS = ("holdout", "public", "paper")
@@ -87,13 +87,14 @@ def controls(
 ) -> dict[str, Any]:
     """What needs no training, under `holdout`: features, untrained encoder, propagation."""
     x = _table(data.x)
-    with seeded(plan.seed):
-        method = build(plan, graph.to(pick_device(plan.device)))
-        untrained = embed(method, graph.to(pick_device(plan.device))).numpy()
+    weight = data.edge_weight.cpu().numpy() if "edge_weight" in data else None
+    there = graph.to(pick_device(plan.device))
+    with seeded(plan.seed, there.device):
+        untrained = embed(build(plan, there), there).numpy()
     tables = {
         "raw": raw_features(x),
         "untrained": untrained,
-        "propagation": propagated_features(x, data.edge_index.cpu().numpy()),
+        "propagation": propagated_features(x, data.edge_index.cpu().numpy(), weight),
     }
     found = {}
     for name, table in tables.items():

@@ -37,14 +37,6 @@ class Epoch:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """One seed for everything inside; the caller's randomness is left alone."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        yield
-
-
-@contextmanager
 def fast_products(tf32: bool = True) -> Iterator[None]:
     """Let a GPU's tensor cores multiply 32-bit tables, rounded to TF32; sums stay in 32 bits."""
     before = torch.backends.cuda.matmul.allow_tf32
@@ -134,9 +126,9 @@ class Trainer:
     def _capture(self) -> None:
         """Record one step; the warm-up's traces on weights, moments and randomness are undone."""
         before = {name: tensor.clone() for name, tensor in self.state().items()}
-        aside(self._step, times=WARM_UP)
+        aside(self._step, self.graph.device, times=WARM_UP)
         self.load(before)
-        self._replay = recorded(self._step)
+        self._replay = recorded(self._step, self.graph.device)
 
     def state(self) -> dict[str, Tensor]:
         """Everything that the rest of the run depends on, as tensors."""

@@ -13,7 +13,8 @@ from muxgcl.graph import Graph
 from muxgcl.methods import Context
 from muxgcl.methods.deepwalk import Deepwalk, DeepwalkConfig, key_of
 from muxgcl.methods.node2vec import Node2vec, Node2vecConfig
-from muxgcl.train import Trainer, seeded
+from muxgcl.seeding import seeded
+from muxgcl.train import Trainer
 
 GRAPH = Graph.from_data(planted(nodes=40, isolated=3))
 SMALL = {"width": 16, "walks": 64, "walk_length": 8, "walk_context": 4}

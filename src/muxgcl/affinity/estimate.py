@@ -4,8 +4,7 @@ Computed once before training, kept on disk, never differentiated. A node withou
 nowhere: its row is zero at every scale, so its cosine with any patch is 0, neither near nor far.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -18,6 +17,7 @@ from muxgcl.affinity.skipgram import skip_gram
 from muxgcl.affinity.vgae import vgae
 from muxgcl.fingerprint import fingerprint, tensors_of
 from muxgcl.graph import Graph
+from muxgcl.seeding import seeded
 
 RECIPE = 1  # raised when the same settings come to mean another table
 
@@ -49,7 +49,7 @@ def patches(
         file = cache / f"{cfg.affinity}-{name}.safetensors"
     nodes = None if file is None else on_disk.load(file)
     if nodes is None:
-        with _seeded(seed, graph.device), torch.enable_grad():
+        with seeded(seed, graph.device), torch.enable_grad():
             train = vgae if cfg.affinity == "vgae" else skip_gram
             nodes = train(graph, **settings, on_step=on_step)
         if file is not None:
@@ -57,15 +57,3 @@ def patches(
     nodes = nodes.to(graph.device)
     linked = graph.adjacency.rowptr.diff() > 1  # every node has a loop
     return pool(nodes.where(linked[:, None], 0), graph.adjacency, layers, cfg.pooling)
-
-
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """One seed for everything inside, on this device; all other randomness is left alone."""
-    on_gpu = device.type == "cuda"
-    with torch.random.fork_rng(devices=[device] if on_gpu else []):
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every GPU
-        if on_gpu:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        yield

@@ -6,6 +6,8 @@ from statistics import median
 
 import torch
 
+from muxgcl.capture import WARM_UP, aside, recorded
+
 GROUP = 5.0  # milliseconds of calls that a GPU is timed over at once: it never waits for the host
 
 
@@ -32,18 +34,10 @@ def _timed(call: Callable[[], object], device: torch.device, group: int) -> floa
     return start.elapsed_time(end) / group
 
 
-def captured(call: Callable[[], object]) -> Callable[[], object]:
+def captured(call: Callable[[], object], device: torch.device) -> Callable[[], object]:
     """The same call as a CUDA graph: what a captured training step pays for it."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            call()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    return graph.replay
+    aside(call, device, times=WARM_UP)
+    return recorded(call, device)
 
 
 def matmul_ceiling(device: torch.device, precision: str) -> float:

@@ -14,8 +14,9 @@ from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
 from muxgcl.measure import MIB, commit, device_name, peak_memory, pick_device, versions
 from muxgcl.plan import Plan, build
+from muxgcl.seeding import seeded
 from muxgcl.tensors import Tensors
-from muxgcl.train import Trainer, seeded
+from muxgcl.train import Trainer
 
 WIDTHS = {"cora": 128}  # 256 elsewhere
 DENSE_NODES = 25_000  # above this the dense step does not fit
@@ -74,7 +75,7 @@ def _measure(
     if place.type == "cuda":
         torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated(place) if place.type == "cuda" else 0
-    with seeded(0):
+    with seeded(0, place):
         method = build(plan, graph)
         method.prepare(graph)
         own = (torch.cuda.memory_allocated(place) - before) / MIB if place.type == "cuda" else 0

@@ -56,7 +56,7 @@ def bench_kernels(
             gc.collect()
             with peak_memory(place) as peak:
                 step()
-            ms = milliseconds(captured(step) if on_gpu else step, place)
+            ms = milliseconds(captured(step, place) if on_gpu else step, place)
         name, _, precision = backend.partition("/")
         precision = precision or ("tf32" if on_gpu else "fp32")
         row = {

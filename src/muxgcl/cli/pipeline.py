@@ -60,12 +60,13 @@ def run_one(
     """Do what is not done yet; the summary is what `--json` prints."""
     with run.locked():
         _open_folder(run, plan, source, loaded, graph, resume=resume, overwrite=overwrite)
-        for note in loaded.notes:
-            console.print(f"[dim]{note}[/dim]")
         y = labels_of(loaded.tensors) if judging else None
         paper = None
         if judging and "paper" in judging.protocols and y is not None:
             paper = PaperProtocol(y, seed=judging.split_seed)
+            paper.epochs = _observed(run, plan) if resume else {}
+        for note in loaded.notes:
+            console.print(f"[dim]{note}[/dim]")
         try:
             with (
                 training_bar(plan.train.epochs, quiet=quiet) as bar,
@@ -81,7 +82,7 @@ def run_one(
                     on_prepare=bar.prepare,
                     observe=None
                     if paper is None
-                    else lambda epoch, z: paper.observe(epoch, z.numpy()),
+                    else lambda epoch, z: run.log_observed(epoch, paper.observe(epoch, z.numpy())),
                     observe_last=PAPER_EPOCHS,
                 )
         except Stopped as stop:
@@ -132,6 +133,11 @@ def _open_folder(
             f"{run.path} holds a run already: --resume goes on with it, --overwrite replaces it, "
             "--out names another folder"
         )
+    if (other := run.foreign()) is not None:
+        raise UserError(
+            f"{run.path} is not empty and holds no run (there is {other}): "
+            "name a new folder with --out"
+        )
     run.clear()
     data = loaded.tensors
     y = labels_of(data)
@@ -146,6 +152,19 @@ def _open_folder(
     tables = plan.tables()
     tables["run"]["command"] = _command()
     run.write_config({**tables, "data": facts, "source": source.table()})
+
+
+def _observed(run: Run, plan: Plan) -> dict[int, tuple[float, ...]]:
+    """What protocol `paper` has seen of a run that goes on: all of its last epochs, or an error."""
+    seen = run.observed()
+    done = run.checkpoint()[1]["epoch"] if run.checkpoint_file.is_file() else 0
+    first = max(0, plan.train.epochs - PAPER_EPOCHS) + 1
+    if not set(range(first, done + 1)) <= set(seen):
+        raise UserError(
+            f"protocol paper looks at every epoch from {first} on, but {run.path} is at epoch "
+            f"{done} without it: start again with --overwrite"
+        )
+    return {epoch: scores for epoch, scores in seen.items() if epoch <= done}
 
 
 def _same(run: Run, what: str, before: Any, now: Any) -> None:
@@ -188,7 +207,9 @@ def _judge(
 def _save_nodes(run: Run, loaded: Loaded) -> None:
     """Labels, edges and other columns of the nodes, for the report."""
     # the prefix keeps a user's names apart from ours and from savez's own arguments
-    arrays = {f"column:{name}": np.asarray(values) for name, values in loaded.columns.items()}
+    arrays: dict[str, Any] = {
+        f"column:{name}": np.asarray(values) for name, values in loaded.columns.items()
+    }
     arrays["edge_index"] = loaded.tensors.edge_index.cpu().numpy().astype(np.int32)
     y = labels_of(loaded.tensors)
     if y is not None:
@@ -197,7 +218,7 @@ def _save_nodes(run: Run, loaded: Loaded) -> None:
             arrays["label_names"] = np.asarray(loaded.label_names)
     write_atomically(
         run.path / "nodes.npz",
-        lambda file: np.savez_compressed(file, allow_pickle=False, **arrays),
+        lambda file: np.savez_compressed(file, **arrays),
     )
 
 

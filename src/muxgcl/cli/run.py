@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -150,7 +150,10 @@ def _run(
     )
     check(plan, tensors)
     if preset == "auto":
+        used = asdict(plan.train) | asdict(plan.settings)
         for choice in choose(tensors):
+            if used.get(choice.key) != choice.value:
+                continue  # the method has no such setting, or it was given
             console.print(f"[dim]{choice.key} = {choice.value}: {choice.reason}[/dim]")
     results = []
     for number in range(seed, seed + seeds):

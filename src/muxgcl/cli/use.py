@@ -137,7 +137,8 @@ def evaluate(
         if protocol or controls:
             raise UserError("--protocol and --controls are of task node, not of task link")
         scores = {"link": _links(trained, data_root, repeats, split_seed)}
-        trained.save_scores(scores)
+        with trained.locked():
+            trained.save_scores(scores)
         _show(run, scores, as_json)
         return
     loaded, z = _embeddings(trained, data_root)
@@ -153,7 +154,8 @@ def evaluate(
         scores["controls"] = score_controls(
             plan, graph, loaded.tensors, splits=splits, split_seed=split_seed
         )
-    trained.save_scores(scores)
+    with trained.locked():
+        trained.save_scores(scores)
     _show(run, scores, as_json)
 
 
@@ -179,8 +181,10 @@ def cluster(
         clusters = len(np.unique(y[y >= 0]))
     scores: dict[str, Any] = {}
     if y is not None:
-        scores["clustering"] = cluster_scores(z, y, repeats=repeats, seed=seed).to_dict()
-        trained.save_scores(scores)
+        found = cluster_scores(z, y, clusters=clusters, repeats=repeats, seed=seed)
+        scores["clustering"] = {"clusters": clusters, **found.to_dict()}
+        with trained.locked():
+            trained.save_scores(scores)
     groups = assign(z, clusters, seed=seed)
     target_file = out or run / "clusters.csv"
     save_table(target_file, loaded.ids, groups[:, None], names=["cluster"])

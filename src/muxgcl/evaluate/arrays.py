@@ -14,6 +14,7 @@ Labels = Int[np.ndarray, " n"]
 Index = Int[np.ndarray, " _"]  # any number of nodes
 Pairs = Int[np.ndarray, "m 2"]
 Edges = Int[np.ndarray, "2 e"]
+Weights = Float[np.ndarray, " e"]
 PerPair = Float[np.ndarray, " m"]
 
 

@@ -47,12 +47,15 @@ def assign(z: Table, clusters: int, *, seed: int = 0) -> Labels:
         return kmeans(z.astype(np.float32), clusters, starts=STARTS, seed=seed)
 
 
-def cluster(z: Table, y: Labels, *, repeats: int = 5, seed: int = 0) -> ClusteringResult:
-    """Cluster all nodes into as many groups as there are classes, and compare the labelled ones.
+def cluster(
+    z: Table, y: Labels, *, clusters: int | None = None, repeats: int = 5, seed: int = 0
+) -> ClusteringResult:
+    """Cluster all nodes, and compare the labelled ones with their classes.
 
     Args:
         z: embeddings [n, d].
         y: one label a node, -1 for none.
+        clusters: how many; as many as there are classes by default.
         repeats: independent runs of k-means; the spread says how much hangs on its start.
         seed: of the first run; the others count on from it.
     """
@@ -60,7 +63,7 @@ def cluster(z: Table, y: Labels, *, repeats: int = 5, seed: int = 0) -> Clusteri
     labelled = y >= 0
     if not labelled.any():
         raise UserError("expected labels to compare the clusters with, got none")
-    count, rows = len(np.unique(y[labelled])), unit_rows(z)
+    count, rows = clusters or len(np.unique(y[labelled])), unit_rows(z)
     with threadpool_limits(limits=1):
         found = on_all_cores(lambda i: assign(rows, count, seed=seed + i)[labelled], range(repeats))
     return ClusteringResult(

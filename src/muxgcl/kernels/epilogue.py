@@ -12,6 +12,8 @@ from muxgcl.kernels.all_pairs import LARGEST
 
 TILE = 4096  # numbers of a table that a program holds
 
+LARGE = tl.constexpr(1e9)  # beside which 1 is nothing in 32 bits
+
 
 @triton.jit(do_not_specialize=["n", "parts", "step"])
 def _loss(
@@ -48,13 +50,16 @@ def _loss(
         if pull_ptr is not None:
             pulls += tl.load(pull_ptr + part_row[:, None] * D + across, mask=inside, other=0.0)
     sums *= drop
-    match = tl.exp((tl.sum(anchor * positive, 1) - 1) * rate)
+    pull = (tl.sum(anchor * positive, 1) - 1) * rate
+    match = tl.exp(pull)
     whole = match + sums
     push = sums / whole
     ratio = sums / match
     more = 1 + ratio
     kept = tl.where(more == 1, 1.0, more - 1)  # of the ratio, which may be small beside 1
     loss = tl.where(more == 1, ratio, tl.log(more) * (ratio / kept))
+    # a positive so far away that its share is nothing: the ratio may be infinite, its logarithm not
+    loss = tl.where(ratio > LARGE, tl.log(whole) - pull, loss)
     tl.store(loss_ptr + row, loss, mask=here)
     tl.store(whole_ptr + row, whole, mask=here)
     tl.store(push_ptr + row, push, mask=here)

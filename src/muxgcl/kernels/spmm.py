@@ -16,7 +16,7 @@ import triton.language as tl
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from muxgcl.sparse import Pieces
+from muxgcl.kernels.pieces import Pieces
 
 TILE = 4096  # numbers that a program gathers at a time: 32 in each of 128 threads
 FEW = 4096  # rows: below that it is the longest piece that everybody waits for

@@ -35,11 +35,6 @@ class NodeTable:
                 f"is already on {self.place(before)}"
             )
 
-    @property
-    def has_features(self) -> bool:
-        """Whether there is a column to make features of."""
-        return bool(self.number_names or self.text)
-
 
 def no_numbers(rows: int) -> Dense:
     """The matrix of a table without numbers."""

@@ -1,13 +1,10 @@
 """Results in the README and the docs: a block between two markers, written by `make results`."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import Summary, summarise
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.layout import Table, markdown
 from muxgcl.reproduce.plan import ARTEFACTS, Scope
@@ -42,48 +39,17 @@ def blocks(root: Path) -> dict[Path, str]:
         for name, count in IN_README.items()
         for table in rendered[name].tables[:count]
     ]
+    presets = markdown(preset_table(found, root / "records"))
     return {
-        README: "\n".join([*tables, *best_lines(root / "records")]),
+        README: "\n".join([*tables, presets]),
         PAGE: "\n".join(
             [
                 *words,
                 *(_section(rendered[name]) for name in ARTEFACTS),
-                f"## Presets\n\n{markdown(preset_table(found, root / 'records'))}",
+                f"## Presets\n\n{presets}",
             ]
         ),
     }
-
-
-def best_lines(folder: Path) -> list[str]:
-    """What preset `best` reaches, from the records that `benchmarks/parity.py` wrote."""
-    found = []
-    for row in _json_lines(folder / "best.jsonl"):
-        of_splits = _of_splits(row)
-        again = "".join(
-            f" The same settings recorded again on later code: {_of_splits(other).mean:.2f} "
-            "(`records/parity.jsonl`)."
-            for other in _json_lines(folder / "parity.jsonl")
-            if all(other[key] == row[key] for key in ("dataset", "preset", "epochs"))
-        )
-        found.append(
-            f"MUX-GCL with preset `{row['preset']}` (ours, chosen on validation nodes) on "
-            f"{row['dataset'].capitalize()}: {of_splits.mean:.2f} ± {of_splits.std:.2f} over "
-            f"{row['seeds']} seeds by {row['splits']} splits (`records/best.jsonl`). Read it as "
-            "slightly optimistic: it is the third setting tried on these splits. An earlier preset "
-            "had scored 84.70 (`records/parity.jsonl`), and the search's winner, whose test scores "
-            "had been seen for two seeds (not recorded), was set aside for this "
-            f"shorter one because of its cost.{again}\n"
-        )
-    return found
-
-
-def _json_lines(path: Path) -> list[dict[str, Any]]:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return [json.loads(line) for line in lines]
-
-
-def _of_splits(row: dict[str, Any]) -> Summary:
-    return summarise([score for seed in row["per_split"]["fast"] for score in seed])
 
 
 def recorded(table: Table) -> Table:

@@ -25,7 +25,8 @@ from muxgcl.reproduce.proposition import bounds
 from muxgcl.reproduce.records import Record, make_record
 from muxgcl.reproduce.soft_negatives import soft_negatives
 from muxgcl.reproduce.workers import Workers, score_clusters, score_epoch, score_splits
-from muxgcl.train import Trainer, seeded
+from muxgcl.seeding import seeded
+from muxgcl.train import Trainer
 
 OBSERVED = 100  # last epochs that protocol `paper` chooses from
 POINTS = 10  # of training at which the theory is looked at
@@ -138,7 +139,7 @@ def _train_in_steps(
 ) -> Fitted:
     place, times = pick_device(plan.device), []
     begin = time.perf_counter()
-    with seeded(plan.seed), peak_memory(place) as peak:
+    with seeded(plan.seed, place), peak_memory(place) as peak:
         method = build(plan, graph, cache)
         method.prepare(graph)
         trainer = Trainer(method, graph, plan.train, capture=plan.capture)
