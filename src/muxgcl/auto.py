@@ -28,17 +28,24 @@ def choose(graph: Graph) -> list[Choice]:
     why_size = f"the graph is {size} ({nodes:,} nodes)"
     why_degree = f"the graph is {kind} ({degree:.1f} neighbours a node)"
     width = 512 if nodes < SMALL else 256 if nodes <= LARGE else 128
-    epochs = 250 if nodes < SMALL else 800 if nodes <= LARGE else 200
+    epochs = 150 if nodes < SMALL else 800 if nodes <= LARGE else 200
+    if dense:
+        temperature, drops, masks, scales = 0.3, (0.3, 0.5), (0.1, 0.1), (0.8, 0.1, 0.1)
+    elif nodes < SMALL:
+        temperature, drops, masks, scales = 0.5, (0.5, 0.6), (0.5, 0.5), (0.5, 0.25, 0.25)
+    else:
+        temperature, drops, masks, scales = 0.2, (0.5, 0.5), (0.2, 0.2), (0.2, 0.2, 0.6)
+    why_both = f"{why_size} and {kind} ({degree:.1f} neighbours a node)"
     return [
         Choice("width", width, why_size),
         Choice("projection", width, "as wide as the embedding"),
-        Choice("projection_out", 128, "a narrow contrast is cheap and costs no accuracy"),
+        Choice("projection_out", 128, "a narrow contrast is cheap"),
         Choice("epochs", epochs, why_size),
         Choice("lr", 5e-4 if nodes < SMALL else 1e-3, why_size),
         Choice("weight_decay", 1e-5, "as published"),
-        Choice("temperature", 0.3 if dense else 0.5, why_degree),
-        Choice("drop_edges", (0.3, 0.5) if dense else (0.2, 0.4), why_degree),
-        Choice("mask_features", (0.1, 0.1) if dense else (0.3, 0.4), why_degree),
-        Choice("scale_weights", (0.2, 0.2, 0.6), "the last scale leads, as in the paper's words"),
+        Choice("temperature", temperature, why_both),
+        Choice("drop_edges", drops, why_both),
+        Choice("mask_features", masks, why_both),
+        Choice("scale_weights", scales, why_both),
         Choice("affinity", "deepwalk" if degree > 0 else "none", why_degree),
     ]

@@ -48,7 +48,7 @@ class Mvgrl(Method):
 
     name: ClassVar = "mvgrl"
     paper: ClassVar = "Hassani and Khasahmadi 2020, https://arxiv.org/abs/2006.05582"
-    cost: ClassVar = "linear"
+    cost: ClassVar = "quadratic"  # its diffusion, once; an epoch is linear
     Config: ClassVar = MvgrlConfig
 
     def __init__(self, graph: Graph, cfg: MvgrlConfig, context: Context) -> None:

@@ -34,14 +34,13 @@ def blocks(root: Path) -> dict[Path, str]:
     found = Found(shelf.lines())
     rendered = {name: render(name, shelf, Scope(), found) for name in ARTEFACTS}
     words = [f"{paragraph}\n" for paragraph in plain_words(found, Scope())]
-    tables = [
-        markdown(recorded(table))
+    front, parts = (
+        [markdown(recorded(table)) for table in rendered[name].tables[:count]]
         for name, count in IN_README.items()
-        for table in rendered[name].tables[:count]
-    ]
+    )
     presets = markdown(preset_table(found, root / "records"))
     return {
-        README: "\n".join([*tables, presets]),
+        README: "\n".join([*front, presets, *parts]),
         PAGE: "\n".join(
             [
                 *words,
