@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -200,6 +201,9 @@ def test_several_seeds_make_several_runs(
     assert status == 0
     runs = json.loads(text)["runs"]
     assert [run["seed"] for run in runs] == [0, 1]
+    means = [run["scores"]["holdout"]["accuracy"]["mean"] for run in runs]
+    over = json.loads(text)["scores"]["holdout"]["accuracy"]
+    assert over == {"mean": np.mean(means), "std": np.std(means, ddof=1), "n": 2}
     assert (tmp_path / "seed1" / "embeddings.npz").is_file()
 
 
@@ -207,9 +211,80 @@ def test_a_finished_run_resumes_to_itself(
     own: list[str], trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = Run(trained).embeddings()[1]
-    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--resume"]
-    assert ask(capsys, *words, "--out", str(trained))[0] == 0
+    lines = Run(trained).metrics()
+    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--resume", "--json"]
+    status, text, _ = ask(capsys, *words, "--out", str(trained))
+    assert status == 0
     assert np.array_equal(Run(trained).embeddings()[1], before)
+    told = json.loads(text)  # what was measured stays
+    assert told["loss"] == lines[-1]["loss"]
+    assert told["epoch_ms"] == round(float(np.median([line["ms"] for line in lines])), 4)
+    assert json.loads((trained / "diagnostics.json").read_text())["seconds"] > 0
+
+
+def test_the_runs_own_embeddings_and_clusters_need_no_other_file(
+    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = tmp_path / "files"
+    shutil.copytree(Path(own[0]).parent, files)
+    mine = [word.replace(str(Path(own[0]).parent), str(files)) for word in own]
+    out = tmp_path / "run"
+    words = ["run", *mine, "--method", "grace", *FAST, "--no-report", "--out", str(out)]
+    assert ask(capsys, *words)[0] == 0
+    nodes = (files / "nodes.csv").read_text().splitlines(keepends=True)
+    (files / "nodes.csv").write_text("".join([*nodes[:-1], nodes[-1].replace("1.0", "0.0")]))
+    status, _, err = ask(capsys, "evaluate", str(out))
+    assert (status, "has changed since" in err) == (2, True)
+    shutil.rmtree(files)
+    assert ask(capsys, "embed", str(out), "--out", str(tmp_path / "z.npy"))[0] == 0
+    assert np.array_equal(np.load(tmp_path / "z.npy"), Run(out).embeddings()[1])
+    status, text, _ = ask(capsys, "cluster", str(out))
+    assert status == 0
+    assert "nmi" in text  # to standard output: it was asked for
+
+
+def test_brackets_in_names_are_told_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\nx,y\ny,z\nz,x\n")
+    (tmp_path / "nodes.csv").write_text("id,price [/kg],[red]\nx,1,2\ny,2,5\nz,7,1\n")
+    words = ["train", str(tmp_path / "edges.csv"), "--features", str(tmp_path / "nodes.csv")]
+    out = tmp_path / ("long" * 40)
+    words += [*TINY, "--method", "grace", "--epochs", "2", "--quiet", "--device", "cpu"]
+    status, _, err = ask(capsys, *words, "--out", str(out))
+    assert status == 0
+    assert "price [/kg]" in err
+    assert "[red]" in err
+    assert f"{out}/embeddings.npz\n" in err  # in one line
+
+
+def test_what_cannot_be_is_told_before_training(
+    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    for words, message in (
+        (["--splits", "0"], "splits must be at least 1"),
+        (["--protocol", "public", "--protocol", "holdout"], "brings no public split"),
+        (["--resume", "--overwrite"], "ask for one of them"),
+        (["--backend", "fused"], "needs a CUDA device"),
+        (["--set", "lr=nan"], "lr must be a number"),
+        (["--set", "temperature=inf"], "temperature must be a number"),
+        (["--seed", "99999999999999999999"], "a seed must be between"),
+        (["--set", "width=100000000000"], "not enough memory"),
+    ):
+        asked = ["run", *own, "--method", "grace", *FAST, *words, "--out", str(out)]
+        status, _, err = ask(capsys, *asked)
+        assert (status, message in err) == (2, True), err
+        assert not (out / "config.toml").exists()
+
+
+def test_a_start_that_fails_can_be_tried_again(
+    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--out", str(tmp_path / "run")]
+    status, _, err = ask(capsys, *words, "--set", "temperature=1e-30")
+    assert (status, "not a finite number at epoch 1" in err) == (2, True), err
+    assert ask(capsys, *words)[0] == 0
 
 
 def test_lists_name_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,7 +312,7 @@ MISTAKES = {
     "unknown method": (["run", "GRAPH", "--method", "gracee"], "did you mean grace"),
     "unknown preset": (["run", "GRAPH", "--preset", "fast"], "no preset 'fast'"),
     "unknown setting": (["run", "GRAPH", "--set", "widht=3"], "did you mean width"),
-    "no such path": (["run", "/no/such/edges.csv"], "no file or folder /no/such/edges.csv"),
+    "no such path": (["run", "/no/such/edges.csv"], "/no/such/edges.csv: no such file or folder"),
     "negative scale": (["run", "GRAPH", "--set", "scale_weights=-1,1,1"], "not be negative"),
     "scales that do not sum to 1": (
         ["run", "GRAPH", "--set", "scale_weights=.1,.1,.1"],
@@ -403,7 +478,7 @@ def test_a_corrupted_checkpoint_is_one_line(
     assert ask(capsys, *words)[0] == 0
     file = out / "checkpoint.safetensors"
     file.write_bytes(file.read_bytes()[:100])
-    for again in ([*words, "--resume"], ["embed", str(out)]):
+    for again in ([*words, "--resume"], ["embed", str(out), *own]):
         status, _, err = ask(capsys, *again)
         assert (status, len(err.splitlines())) == (2, 1)
         assert "damaged" in err

@@ -1,6 +1,7 @@
 """Settings: frozen dataclasses in code, TOML in files, `key=value` on the command line."""
 
 import json
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -118,7 +119,10 @@ def _convert(value: Any, hint: Any) -> Any:
         return word == "true"
     if hint is int and not isinstance(value, str) and int(value) != value:
         raise ValueError
-    return hint(value)
+    found = hint(value)
+    if hint is float and not math.isfinite(found):
+        raise ValueError
+    return found
 
 
 def _describe(hint: Any) -> str:

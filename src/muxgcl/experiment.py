@@ -106,14 +106,17 @@ def fit(
             return trained
         tf32 = not plan.backend.endswith("/fp32")
         trainer = Trainer(method, graph, plan.train, capture=plan.capture, tf32=tf32)
+        before: list[dict[str, Any]] = []  # of an earlier stretch of this run
         if run is not None:
             if resume and run.checkpoint_file.is_file():
                 tensors, facts = run.checkpoint()
                 trainer.load(tensors, facts["epoch"])
             run.keep_metrics(trainer.epoch)
+            before = run.metrics()
         observe_from = max(0, plan.train.epochs - observe_last) if observe else None
-        times: list[float] = []
-        loss = None
+        times = [line["ms"] / 1000 for line in before]
+        begin -= sum(times)
+        loss = before[-1]["loss"] if before else None
         with peak_memory(device) as peak, _stop_requests(run is not None) as stop:
             keeper = _Keeper(trainer, run)
             for block in trainer.blocks(observe_from):

@@ -16,6 +16,8 @@ from muxgcl.methods import METHODS, Context, Method
 from muxgcl.seeding import seeded
 from muxgcl.train import Capture
 
+SEEDS = 1 << 63
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -30,6 +32,10 @@ class Plan:
     device: str = "auto"
     backend: Backend = "auto"
     capture: Capture = "auto"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < SEEDS:
+            raise UserError(f"a seed must be between 0 and {SEEDS - 1}, got {self.seed}")
 
     @classmethod
     def make(
@@ -55,7 +61,10 @@ class Plan:
             }
         else:
             start = preset(method, preset_name, dataset)
-        values = {**start, **(overrides or {})}
+        given = overrides or {}
+        values = {**start, **given}
+        if preset_name == "auto" and "projection" in start and "projection" not in given:
+            values["projection"] = values["width"]  # as the reason for it says
         train, settings = split_settings(values, TrainConfig, kind.Config)
         return cls(
             method=method,
@@ -116,7 +125,9 @@ def build(
 def check(plan: Plan, graph: Graph) -> None:
     """Find what is wrong with a plan before anything is written."""
     device = pick_device(plan.device)
-    resolve(plan.backend, cuda=device.type == "cuda")
+    backend = resolve(plan.backend, cuda=device.type == "cuda")
+    if backend.startswith("fused") and device.type != "cuda":
+        raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
     with seeded(plan.seed):
         method = build(plan, graph)
     if plan.capture == "on" and not (device.type == "cuda" and method.capturable):

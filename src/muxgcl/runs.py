@@ -52,7 +52,7 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, lambda file: file.write(text.encode()))
 
 
-TABLES = ("run", "train", "source")  # of config.toml
+TABLES = ("run",)  # that config.toml must have
 FILES = (
     "config.toml",
     "metrics.jsonl",
@@ -78,6 +78,7 @@ class Run:
         self.checkpoint_file = path / "checkpoint.safetensors"
         self.observed_file = path / "observed.jsonl"
         self.embeddings_file = path / "embeddings.npz"
+        self.nodes_file = path / "nodes.npz"
         self.scores_file = path / "scores.json"
         self.report_file = path / "report.html"
 
@@ -205,6 +206,16 @@ class Run:
             raise UserError(f"{self.path} has no embeddings yet") from None
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             raise UserError(f"{self.embeddings_file} is damaged: {error}") from None
+
+    def labels(self) -> np.ndarray[Any, Any] | None:
+        """One class a node, -1 for none; None where no node has a label."""
+        if not self.nodes_file.is_file():
+            return None
+        try:
+            with self.nodes_file.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return arrays.get("label")
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
+            raise UserError(f"{self.nodes_file} is damaged: {error}") from None
 
     def save_scores(self, scores: Mapping[str, Any]) -> None:
         """Scores, added to those of earlier evaluations."""

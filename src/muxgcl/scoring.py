@@ -10,8 +10,10 @@ from torch import Tensor
 from muxgcl.errors import UserError
 from muxgcl.evaluate import (
     ProbeResult,
+    Split,
     cluster,
     holdout,
+    holdout_splits,
     propagated_features,
     public,
     public_splits,
@@ -26,6 +28,7 @@ from muxgcl.tensors import AnyData
 
 Array = np.ndarray[Any, Any]
 PROTOCOLS = ("holdout", "public", "paper")
+MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 def labels_of(data: AnyData) -> Array | None:
@@ -34,6 +37,26 @@ def labels_of(data: AnyData) -> Array | None:
     if y is None or not bool((y >= 0).any()):
         return None
     return np.asarray(y.cpu().numpy()).astype(np.int64).ravel()
+
+
+def check_scoring(data: AnyData, protocols: Sequence[str], splits: int) -> None:
+    """Find what cannot be scored before anything is trained."""
+    if splits < 1:
+        raise UserError(f"splits must be at least 1, got {splits}")
+    y = labels_of(data)
+    if y is not None and "holdout" in protocols:
+        holdout_splits(y, 1, 0)
+    if y is not None and "public" in protocols:
+        _public_splits(data, y)
+
+
+def _public_splits(data: AnyData, y: Array) -> list[Split]:
+    masks = [data[name].cpu().numpy() if name in data else None for name in MASKS]
+    if any(mask is None for mask in masks):
+        known = "name" in data and str(data["name"]).lower() == "cora"
+        hint = "; Cora's comes with Planetoid's own files, under --data-root" if known else ""
+        raise UserError(f"this graph brings no public split (train, val and test masks){hint}")
+    return public_splits(y, *masks)
 
 
 def classify(
@@ -46,11 +69,7 @@ def classify(
     if protocol == "holdout":
         return holdout(z, y, count=splits, seed=split_seed)
     if protocol == "public":
-        masks = [
-            data[name].cpu().numpy() if name in data else None
-            for name in ("train_mask", "val_mask", "test_mask")
-        ]
-        return public(z, y, public_splits(y, *masks))
+        return public(z, y, _public_splits(data, y))
     raise UserError(
         f"protocol {protocol} looks at epochs of training: ask for it in `run` or `train`"
         if protocol == "paper"

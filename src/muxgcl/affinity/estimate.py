@@ -5,6 +5,7 @@ nowhere: its row is zero at every scale, so its cosine with any patch is 0, neit
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -15,6 +16,7 @@ from muxgcl.affinity.config import AffinityConfig
 from muxgcl.affinity.pooling import pool
 from muxgcl.affinity.skipgram import skip_gram
 from muxgcl.affinity.vgae import vgae
+from muxgcl.errors import UserError
 from muxgcl.fingerprint import fingerprint, tensors_of
 from muxgcl.graph import Graph
 from muxgcl.seeding import seeded
@@ -53,7 +55,8 @@ def patches(
             train = vgae if cfg.affinity == "vgae" else skip_gram
             nodes = train(graph, **settings, on_step=on_step)
         if file is not None:
-            on_disk.store(file, nodes)
+            with suppress(UserError):  # a cache that cannot be written costs time, not the run
+                on_disk.store(file, nodes)
     nodes = nodes.to(graph.device)
     linked = graph.adjacency.rowptr.diff() > 1  # every node has a loop
     return pool(nodes.where(linked[:, None], 0), graph.adjacency, layers, cfg.pooling)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from muxgcl.datasets import open_dataset
+from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
 from muxgcl.measure import MIB, commit, device_name, peak_memory, pick_device, versions
@@ -105,6 +106,8 @@ def _measure(
 def open_graph(name: str, data_root: Path | None = None) -> Graph:
     """A known dataset, or a made-up graph of a given size."""
     if found := re.fullmatch(r"random-(\d+)", name):
+        if int(found[1]) < 1:
+            raise UserError(f"a made-up graph needs at least 1 node, got {name}")
         return random_graph(int(found[1]))
     return Graph.from_data(open_dataset(name, data_root))
 

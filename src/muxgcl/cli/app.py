@@ -84,7 +84,17 @@ def run(arguments: list[str]) -> int:
         return _fail("interrupted", INTERRUPTED, debug)
     except BrokenPipeError:
         return 1
+    except (MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        return _fail("there is not enough memory: a smaller width needs less", 2, debug)
     return status if isinstance(status, int) else 0
+
+
+def _out_of_memory(error: Exception) -> bool:
+    told = str(error)  # torch has a kind of its own for GPUs alone
+    words = ("out of memory", "not enough memory", "can't allocate memory")
+    return isinstance(error, MemoryError) or any(word in told for word in words)
 
 
 def _fail(message: str, status: int, debug: bool) -> int:

@@ -11,7 +11,9 @@ from muxgcl.bench.epoch import bench_epoch
 from muxgcl.bench.kernels import bench_kernels
 from muxgcl.cli import options
 from muxgcl.cli.app import app
-from muxgcl.cli.progress import console
+from muxgcl.cli.progress import console, results
+from muxgcl.config import unknown_name
+from muxgcl.errors import UserError
 from muxgcl.kernels import PRECISIONS
 
 bench = typer.Typer(help="Measure speed and memory, every backend side by side in one run.")
@@ -35,6 +37,10 @@ def kernels(
     as_json: options.Json = False,
 ) -> None:
     """The loss of one scale, forward and backward."""
+    if min(nodes, width, rank) < 1:
+        raise UserError(f"nodes, width and rank must be positive, got {nodes}, {width}, {rank}")
+    if wrong := [name for name in precision or () if name not in PRECISIONS]:
+        raise UserError(unknown_name("precision", wrong[0], PRECISIONS))
     rows = bench_kernels(
         device, nodes, width, rank, tuple(precision or ()), on_row=_recorder(record)
     )
@@ -82,6 +88,6 @@ def _finish(rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool)
         table.add_column(column, justify="right")
     for row in rows:
         table.add_row(*(str(row[column]) for column in columns))
-    console.print(table)
+    (console if as_json else results).print(table)
     if as_json:
         print(json.dumps({"rows": rows}))

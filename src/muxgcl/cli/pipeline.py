@@ -3,7 +3,7 @@
 import json
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ def run_one(
             paper = PaperProtocol(y, seed=judging.split_seed)
             paper.epochs = _observed(run, plan) if resume else {}
         for note in loaded.notes:
-            console.print(f"[dim]{note}[/dim]")
+            console.print(note, style="dim")
         try:
             with (
                 training_bar(plan.train.epochs, quiet=quiet) as bar,
@@ -87,6 +87,11 @@ def run_one(
                 )
         except Stopped as stop:
             raise Stopped(f"{stop}; go on with: {_command(resume=True)}") from None
+        except UserError:
+            if not run.metrics():
+                run.clear()  # nothing was done: what is mended may be tried in the same folder
+            raise
+        fitted = replace(fitted, peak_mib=max(fitted.peak_mib, _peak_before(run)))
         z = fitted.embed()
         run.save_embeddings(loaded.ids, z)
         _save_nodes(run, loaded)
@@ -154,6 +159,12 @@ def _open_folder(
     run.write_config({**tables, "data": facts, "source": source.table()})
 
 
+def _peak_before(run: Run) -> float:
+    """The peak memory of an earlier stretch of this run."""
+    file = run.path / "diagnostics.json"
+    return float(json.loads(file.read_text())["peak_mib"]) if file.is_file() else 0.0
+
+
 def _observed(run: Run, plan: Plan) -> dict[int, tuple[float, ...]]:
     """What protocol `paper` has seen of a run that goes on: all of its last epochs, or an error."""
     seen = run.observed()
@@ -217,7 +228,7 @@ def _save_nodes(run: Run, loaded: Loaded) -> None:
         if loaded.label_names is not None:
             arrays["label_names"] = np.asarray(loaded.label_names)
     write_atomically(
-        run.path / "nodes.npz",
+        run.nodes_file,
         lambda file: np.savez_compressed(file, **arrays),
     )
 

@@ -17,7 +17,9 @@ from rich.table import Column
 
 from muxgcl.train import Epoch
 
-console = Console(stderr=True, highlight=False)
+# what is told may hold names of files and columns: brackets in them are no markup, paths stay whole
+console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+results = Console(highlight=False, markup=False, soft_wrap=True)  # what was asked for
 WIDE = 110  # columns, from which there is room for more
 
 

@@ -7,6 +7,7 @@ import typer
 
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console
+from muxgcl.errors import UserError
 from muxgcl.runs import Run
 
 
@@ -24,6 +25,8 @@ def report(
     """Write a page about a run, or one that compares several; it opens without a network."""
     from muxgcl.report import compare, read_run, save_figures, write_report  # slow to load
 
+    if out is not None and out.suffix not in (".html", ".htm"):
+        raise UserError(f"a report is a page: expected a name ending in .html, got {out}")
     for run in runs:
         Run(run).config()  # a folder that is no run is named before any work
     records = [read_run(run) for run in runs]

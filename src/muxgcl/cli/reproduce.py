@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from muxgcl.cli import options
 from muxgcl.cli.app import app
-from muxgcl.cli.progress import console
+from muxgcl.cli.progress import console, results
 from muxgcl.datasets import DATASETS, at_hand
 from muxgcl.errors import UserError
 from muxgcl.reproduce.check import doubts
@@ -83,7 +83,7 @@ def reproduce(
             data_root=data_root,
         )
         outcome = _run(runner, _can_run(plan(wanted, scope), data_root, asked=datasets is not None))
-    summary = _render(wanted, shelf, scope, out)
+    summary = _render(wanted, shelf, scope, out, as_json)
     if as_json:
         print(json.dumps(summary | _told(outcome)))
     if outcome.failed:
@@ -151,7 +151,9 @@ def _headline(job: Job, record: Record) -> str:
     return f": {sum(scores) / len(scores):.2f} % ({speed})"
 
 
-def _render(wanted: tuple[str, ...], shelf: Shelf, scope: Scope, out: Path) -> dict[str, Any]:
+def _render(
+    wanted: tuple[str, ...], shelf: Shelf, scope: Scope, out: Path, as_json: bool
+) -> dict[str, Any]:
     from muxgcl.reproduce.render import render, told, write  # draws, which takes time to load
 
     files: list[str] = []
@@ -161,10 +163,10 @@ def _render(wanted: tuple[str, ...], shelf: Shelf, scope: Scope, out: Path) -> d
         files += map(str, write(rendered, out))
         missing += rendered.missing
         for table in rendered.tables:
-            console.print(markdown(table), markup=False, soft_wrap=True)
+            (console if as_json else results).print(markdown(table))
     missing = list(dict.fromkeys(missing))
     for line in told(missing):
-        console.print(f"missing: {line}", markup=False)
+        console.print(f"missing: {line}")
     console.print(f"written to {out}: {len(files)} files")
     return {"files": files, "missing": len(missing)}
 
@@ -183,9 +185,11 @@ def _titles(failed: dict[Job, str]) -> str:
 
 def _check(shelf: Shelf, as_json: bool) -> None:
     lines = shelf.lines()
+    if not lines:
+        raise UserError(f"there are no records in {shelf.folder}")
     found = list(doubts(lines))
     for line in found:
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line)
     if as_json:
         print(json.dumps({"records": len(lines), "doubts": found}))
     if found:

@@ -15,12 +15,15 @@ from muxgcl.cli.log import Log, LogOption, writer
 from muxgcl.cli.options import CaptureMode, Protocol
 from muxgcl.cli.pipeline import Judging, default_folder, run_one
 from muxgcl.cli.progress import console
+from muxgcl.cli.show import show_scores
 from muxgcl.cli.source import Source
 from muxgcl.config import parse_pairs
 from muxgcl.errors import UserError
+from muxgcl.evaluate import summarise
 from muxgcl.graph import Graph
 from muxgcl.plan import Plan, check
 from muxgcl.runs import Run
+from muxgcl.scoring import check_scoring
 
 LOOKS_AT_LABELS = ("protocol", "splits", "split_seed", "controls", "report", "seeds")
 
@@ -127,6 +130,8 @@ def _run(
 ) -> None:
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
+    if resume and overwrite:
+        raise UserError("--resume goes on with a run, --overwrite replaces it: ask for one of them")
     if log is not None:
         writer()  # whether it is installed, before any work
     where = Source(
@@ -149,12 +154,14 @@ def _run(
         capture=capture.value,
     )
     check(plan, tensors)
+    if judging is not None:
+        check_scoring(loaded.tensors, judging.protocols, judging.splits)
     if preset == "auto":
         used = asdict(plan.train) | asdict(plan.settings)
         for choice in choose(tensors):
             if used.get(choice.key) != choice.value:
                 continue  # the method has no such setting, or it was given
-            console.print(f"[dim]{choice.key} = {choice.value}: {choice.reason}[/dim]")
+            console.print(f"{choice.key} = {choice.value}: {choice.reason}", style="dim")
     results = []
     for number in range(seed, seed + seeds):
         this = replace(plan, seed=number)
@@ -175,5 +182,20 @@ def _run(
                 log=log,
             )
         )
+    over_seeds = _over_seeds([result["scores"] for result in results]) if seeds > 1 else {}
+    if over_seeds:
+        console.print(f"over {seeds} seeds (mean and spread of their means):")
+        show_scores(over_seeds)
     if as_json:
-        print(json.dumps(results[0] if seeds == 1 else {"runs": results}))
+        print(json.dumps(results[0] if seeds == 1 else {"runs": results, "scores": over_seeds}))
+
+
+def _over_seeds(scores: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean and spread of the seeds' means, for each measure that all of them have."""
+    found: dict[str, Any] = {}
+    for protocol, measures in scores[0].items():
+        for measure, value in measures.items() if isinstance(measures, dict) else ():
+            if isinstance(value, dict) and "mean" in value:
+                means = [one[protocol][measure]["mean"] for one in scores]
+                found.setdefault(protocol, {})[measure] = summarise(means).to_dict()
+    return found

@@ -43,7 +43,7 @@ class Source:
         if not path.exists():
             looks_like_path = "/" in self.graph or path.suffix
             raise UserError(
-                f"there is no file or folder {self.graph}"
+                f"{self.graph}: no such file or folder"
                 if looks_like_path
                 else unknown_name("dataset (and no such file)", self.graph, DATASETS)
             )

@@ -95,7 +95,7 @@ def tune(
     )
     loaded = where.open()
     for note in loaded.notes:
-        console.print(f"[dim]{note}[/dim]")
+        console.print(note, style="dim")
     tensors = Graph.from_data(loaded.tensors)
     measure = tuning.measure_of(
         loaded,
@@ -113,7 +113,7 @@ def tune(
     fixed: dict[str, Any] = dict(parse_pairs(settings or []))
     if epochs is not None:
         fixed["epochs"] = epochs
-    console.print(f"[dim]settings are chosen by {measure.words}[/dim]")
+    console.print(f"settings are chosen by {measure.words}", style="dim")
     with search_bar(trials, quiet=quiet) as bar:
         try:
             outcome = tuning.tune(

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from muxgcl import fingerprint
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.options import Protocol
-from muxgcl.cli.progress import console, training_bar
+from muxgcl.cli.progress import console, results, training_bar
 from muxgcl.cli.show import show_scores
 from muxgcl.cli.source import Source, saved_encoding
 from muxgcl.errors import UserError
@@ -27,7 +28,7 @@ from muxgcl.plan import Plan
 from muxgcl.runs import Run
 from muxgcl.save import check_format, save_table
 from muxgcl.scoring import controls as score_controls
-from muxgcl.scoring import labels_of, plain, score
+from muxgcl.scoring import plain, score
 
 OutFile = Annotated[
     Path | None,
@@ -56,11 +57,13 @@ def embed(
     header: options.Header = None,
     as_json: options.Json = False,
 ) -> None:
-    """Embed a graph with a trained run: its own graph, or one it has not seen."""
+    """Embed a graph that a run has not seen; without one, the run's own embeddings are written."""
     trained = Run(run)
     tables = trained.config()
+    target_file = out or run / "embedded.npz"
+    check_format(target_file)
     if graph is None:
-        where = Source.from_table(tables["source"], data_root)
+        ids, table = trained.embeddings()
     else:
         where = Source(
             graph=graph,
@@ -73,20 +76,19 @@ def embed(
             weight_column=weight,
             header=header,
         )
-    target_file = out or run / "embedded.npz"
-    check_format(target_file)
-    loaded = where.open(saved_encoding(trained))
-    tensors = Graph.from_data(loaded.tensors)
-    wanted = tables["data"]["features"]
-    if tensors.num_features != wanted:
-        raise UserError(
-            f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
-        )
-    plan = Plan.from_tables(tables, device=device)
-    tensors = tensors.to(pick_device(device))
-    method = restore(trained, plan, tensors)
-    table = embed_graph(method, tensors).numpy()
-    save_table(target_file, loaded.ids, table)
+        loaded = where.open(saved_encoding(trained))
+        tensors = Graph.from_data(loaded.tensors)
+        wanted = tables["data"]["features"]
+        if tensors.num_features != wanted:
+            raise UserError(
+                f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
+            )
+        plan = Plan.from_tables(tables, device=device)
+        tensors = tensors.to(pick_device(device))
+        ids, table = loaded.ids, embed_graph(restore(trained, plan, tensors), tensors).numpy()
+        for note in loaded.notes:
+            console.print(note, style="dim")
+    save_table(target_file, ids, table)
     if as_json:
         print(
             json.dumps(
@@ -168,13 +170,14 @@ def cluster(
     repeats: Annotated[int, typer.Option(help="Independent runs of k-means.")] = 5,
     seed: options.Seed = 0,
     out: OutFile = None,
-    data_root: options.DataRoot = None,
     as_json: options.Json = False,
 ) -> None:
     """Cluster a run's embeddings by k-means; with labels, score the clusters (NMI, ARI)."""
     trained = Run(run)
-    loaded, z = _embeddings(trained, data_root)
-    y = labels_of(loaded.tensors)
+    ids, z = trained.embeddings()
+    y = trained.labels()
+    if repeats < 1:
+        raise UserError(f"repeats must be at least 1, got {repeats}")
     if clusters is None:
         if y is None:
             raise UserError("this graph has no labels: say how many clusters with --clusters")
@@ -187,17 +190,18 @@ def cluster(
             trained.save_scores(scores)
     groups = assign(z, clusters, seed=seed)
     target_file = out or run / "clusters.csv"
-    save_table(target_file, loaded.ids, groups[:, None], names=["cluster"])
+    save_table(target_file, ids, groups[:, None], names=["cluster"])
     _show(run, scores, as_json, clusters=str(target_file))
 
 
 def _links(run: Run, data_root: Path | None, repeats: int, seed: int) -> dict[str, Any]:
     tables = run.config()
     plan = Plan.from_tables(tables)
-    loaded = Source.from_table(tables["source"], data_root).open()
+    loaded = _own_graph(run, data_root)
     console.print(
-        f"[dim]the run's embeddings have seen every edge: {plan.method} is trained anew, "
-        f"{repeats} times, each time without a tenth of them[/dim]"
+        f"the run's embeddings have seen every edge: {plan.method} is trained anew, "
+        f"{repeats} times, each time without a tenth of them",
+        style="dim",
     )
     with training_bar(plan.train.epochs) as bar:
         return held_out_links(plan, loaded, repeats=repeats, seed=seed, on_block=bar)
@@ -205,17 +209,26 @@ def _links(run: Run, data_root: Path | None, repeats: int, seed: int) -> dict[st
 
 def _embeddings(run: Run, data_root: Path | None) -> tuple[Loaded, np.ndarray[Any, Any]]:
     """A run's graph and its embeddings, node by node."""
-    loaded = Source.from_table(run.config()["source"], data_root).open()
+    loaded = _own_graph(run, data_root)
     ids, z = run.embeddings()
     if not np.array_equal(ids, loaded.ids):
         raise UserError(f"the embeddings in {run.path} are not of the graph that it names")
     return loaded, z
 
 
+def _own_graph(run: Run, data_root: Path | None) -> Loaded:
+    """The graph that a run was trained on; it must not have changed since."""
+    tables = run.config()
+    loaded = Source.from_table(tables["source"], data_root).open()
+    if fingerprint.of_graph(Graph.from_data(loaded.tensors)) != tables["data"]["fingerprint"]:
+        raise UserError(f"the graph that {run.path} was trained on has changed since")
+    return loaded
+
+
 def _show(run: Path, scores: dict[str, Any], as_json: bool, **more: str) -> None:
     if as_json:
         print(json.dumps({"run": str(run), "scores": plain(scores), **more}))
         return
-    show_scores(scores)
+    show_scores(scores, results)
     for name, where in more.items():
         console.print(f"{name}: {where}")

@@ -11,7 +11,6 @@ from torch import Tensor
 from muxgcl.kernels.all_pairs import LARGEST
 
 TILE = 4096  # numbers of a table that a program holds
-
 LARGE = tl.constexpr(1e9)  # beside which 1 is nothing in 32 bits
 
 
@@ -54,12 +53,12 @@ def _loss(
     match = tl.exp(pull)
     whole = match + sums
     push = sums / whole
-    ratio = sums / match
+    far = sums >= LARGE * match  # the positive's share is nothing, or was rounded to nothing
+    ratio = sums / tl.where(far, 1.0, match)
     more = 1 + ratio
     kept = tl.where(more == 1, 1.0, more - 1)  # of the ratio, which may be small beside 1
     loss = tl.where(more == 1, ratio, tl.log(more) * (ratio / kept))
-    # a positive so far away that its share is nothing: the ratio may be infinite, its logarithm not
-    loss = tl.where(ratio > LARGE, tl.log(whole) - pull, loss)
+    loss = tl.where(far, tl.log(whole) - pull, loss)
     tl.store(loss_ptr + row, loss, mask=here)
     tl.store(whole_ptr + row, whole, mask=here)
     tl.store(push_ptr + row, push, mask=here)

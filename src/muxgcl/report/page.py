@@ -14,6 +14,7 @@ from muxgcl.runs import write_text
 
 FLAG = '<span class="flag">optimistic</span>'
 NO_MAP = "the run has no embeddings yet"
+COUNTED = {"nodes": "nodes", "edges": "edges, counted both ways", "features": "features"}
 
 
 def write_report(record: RunRecord, path: str | Path) -> None:
@@ -73,8 +74,8 @@ def _tiles(record: RunRecord) -> str:
         tiles.append((str(score), f"{text(score.heading)}: {text(rest)} {flag}", text(beside)))
     if "nodes" in record.data_summary:
         nodes, edges, features = (
-            f"{record.data_summary[name]:,} {name}" if name in record.data_summary else ""
-            for name in ("nodes", "edges", "features")
+            f"{record.data_summary[name]:,} {words}" if name in record.data_summary else ""
+            for name, words in COUNTED.items()
         )
         tiles.append((nodes, edges, features))
     if record.seconds is not None:

@@ -26,7 +26,7 @@ def read_run(path: str | Path) -> RunRecord:
     run = Run(Path(path))
     config = run.config()
     facts = {**config.get("run", {}), **_diagnostics(run.path / "diagnostics.json")}
-    nodes = _arrays(run.path / "nodes.npz")
+    nodes = _arrays(run.nodes_file)
     ids, embedding = run.embeddings() if run.embeddings_file.is_file() else (None, None)
     data = config.get("data", {})
     settings = {name: dict(config[name]) for name in ("run", *SETTINGS) if name in config}

@@ -140,8 +140,9 @@ def _clustering(
         body,
         [
             f"Ours ± standard deviation over {scope.seeds} seeds by {REPEATS} runs of k-means "
-            "(in brackets the paper's figure and the difference). Earlier records hold scikit-learn's "
-            "k-means, later ones ours: the same algorithm and number of starts, other random numbers."
+            "(in brackets the paper's figure and the difference). Earlier records hold "
+            "scikit-learn's k-means, later ones ours: the same algorithm and number of starts, "
+            "other random numbers."
         ],
     )
 

@@ -90,6 +90,7 @@ def settings_of(
     for name, value in point.items():
         key, dot, _ = name.partition(".")
         settings[key] = (*settings.get(key, ()), value) if dot else value
-    if "width" in settings and "projection" in hints(kind.Config):
+    settings |= fixed
+    if "width" in settings and "projection" in hints(kind.Config) and "projection" not in fixed:
         settings["projection"] = settings["width"]
-    return {**settings, **fixed}
+    return settings
