@@ -1,6 +1,10 @@
 """scikit-learn's manners, on graphs."""
 
+import re
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
@@ -10,7 +14,9 @@ from torch_geometric.data import Data
 from muxgcl import METHODS, MuxGCL, NodeEmbedder
 from muxgcl.datasets import planted
 from muxgcl.errors import UserError
+from muxgcl.evaluate.statistics import Difference
 from muxgcl.graph import Graph
+from muxgcl.load import load
 
 TINY = {"width": 8, "projection": 8, "projection_out": 8}
 
@@ -56,6 +62,53 @@ def test_one_random_state_one_embedding(graph: Data) -> None:
     assert not np.array_equal(same, other)
 
 
+def test_a_random_state_is_whatever_scikit_learn_takes(graph: Data) -> None:
+    want = embedder(random_state=7).fit_transform(graph)
+    assert np.array_equal(embedder(random_state=np.int64(7)).fit_transform(graph), want)
+    for kind in (np.random.RandomState, np.random.default_rng):
+        one, two = (embedder(random_state=kind(3)).fit(graph) for _ in range(2))
+        assert one.seed_ == two.seed_
+        assert np.array_equal(one.embedding_, two.embedding_)
+        assert np.array_equal(embedder(random_state=one.seed_).fit_transform(graph), one.embedding_)
+        assert one.fit(graph).seed_ != two.seed_  # the next draw
+    fresh = embedder(random_state=None)
+    assert fresh.fit(graph).seed_ != fresh.fit(graph).seed_
+
+
+def test_a_random_state_is_drawn_from_in_fit_alone(graph: Data) -> None:
+    state = np.random.RandomState(3)
+    one = embedder(random_state=state)
+    assert one.random_state is state
+    copy = clone(one)
+    assert copy.fit(graph).seed_ == np.random.RandomState(3).randint(2**31)
+    assert one.fit(graph).seed_ == copy.seed_
+
+
+@pytest.mark.parametrize("wrong", ["0", 1.5, [1], np.ones(2)])
+def test_a_random_state_of_another_type_is_refused(graph: Data, wrong: object) -> None:
+    kind = type(wrong).__name__
+    with pytest.raises(UserError, match=f"^random_state must be an integer, None, .* got {kind}$"):
+        embedder(random_state=wrong).fit(graph)
+
+
+def test_verbose_tells_epoch_and_loss_on_standard_error(
+    graph: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quiet = embedder(epochs=25).fit_transform(graph)
+    assert capsys.readouterr() == ("", "")
+    told = embedder(epochs=25, verbose=True).fit(graph)
+    out, lines = capsys.readouterr()
+    assert out == ""
+    assert re.findall(r"^epoch (\d+)/25: loss -?\d+\.\d{4}$", lines, re.M) == [
+        *map(str, range(3, 25, 3)),
+        "25",
+    ]
+    assert lines.endswith(f"loss {told.loss_:.4f}\n")
+    assert np.array_equal(told.embedding_, quiet)
+    NodeEmbedder("grace", params=TINY, epochs=2, verbose=True).fit(graph)
+    assert capsys.readouterr().err.count("\n") == 2
+
+
 def test_labels_are_never_read(graph: Data) -> None:
     unlabelled = Data(x=graph.x, edge_index=graph.edge_index)
     want = embedder().fit_transform(graph)
@@ -79,6 +132,29 @@ def test_scales_are_learned_in_fit_and_kept_for_transform(graph: Data) -> None:
     half = one.transform(Data(x=x[:20], edge_index=torch.tensor([[0], [1]])))
     alone = np.flatnonzero(~np.isin(np.arange(20), graph.edge_index.numpy()))
     assert np.allclose(half[alone], one.embedding_[alone], atol=1e-5)
+
+
+def test_what_load_returned_is_taken_as_it_is(graph: Data) -> None:
+    frame = pd.DataFrame({"id": range(50), "age": np.arange(50.0) ** 2, "kind": list("ab") * 25})
+    loaded = load((graph.edge_index, frame))
+    one = embedder().fit(loaded)
+    assert one.encoding_ == loaded.encoding
+    assert np.array_equal(one.embedding_, embedder().fit_transform((graph.edge_index, frame)))
+    assert np.array_equal(one.transform(loaded), one.embedding_)
+    assert np.array_equal(one.transform((graph.edge_index, frame)), one.embedding_)
+    half = load((torch.tensor([[0], [1]]), frame[:20]))
+    with pytest.raises(UserError, match=r"load it with encoding=embedder\.encoding_"):
+        one.transform(half)
+    half = load((torch.tensor([[0], [1]]), frame[:20]), encoding=one.encoding_)
+    assert one.transform(half).shape == (20, 8)
+
+
+def test_a_graph_without_features_gets_those_that_load_makes(graph: Data) -> None:
+    edges = Data(edge_index=graph.edge_index)
+    one = embedder().fit(edges)
+    assert one.n_features_in_ == 48
+    assert np.array_equal(one.embedding_, embedder().fit_transform(load(edges)))
+    assert np.array_equal(one.transform(edges), one.embedding_)
 
 
 def test_weights_of_edges_are_checked(graph: Data) -> None:
@@ -110,3 +186,14 @@ def test_unknown_names_are_errors_at_fit(graph: Data) -> None:
     with pytest.raises(UserError, match="did you mean width"):
         MuxGCL(params={"widht": 3}).fit(graph)
     assert "grace" in METHODS
+
+
+def test_the_example_of_a_paired_difference_runs_as_it_stands(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = Path(__file__).parents[1] / "docs" / "evaluation.md"
+    (code,) = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+    names: dict[str, object] = {}
+    exec(compile(code, page.name, "exec"), names)
+    assert isinstance(names["difference"], Difference)
+    assert capsys.readouterr().out == f"{names['difference']} {names['difference'].is_clear}\n"

@@ -64,6 +64,33 @@ def test_more_classes_than_training_nodes_still_give_a_split() -> None:
     assert same(split, random_split(20, seed=0))  # the first draw, as if there were no classes
 
 
+def test_a_draw_that_no_other_improves_on_is_the_first() -> None:
+    y = np.r_[np.arange(20), np.full(180, 20)]  # 20 training nodes, 21 classes
+    assert same(random_split(y, seed=1), random_split(200, seed=1))
+    rare = np.r_[np.arange(19), np.full(181, 20)]  # 20 classes: a thousand draws miss some
+    assert same(random_split(rare, seed=1), random_split(200, seed=1))
+
+
+def test_one_class_is_refused_in_one_line() -> None:
+    y = np.zeros(50, np.int64)
+    y[:10] = -1
+    message = "^expected at least two classes to tell apart, got 1$"
+    with pytest.raises(UserError, match=message):
+        random_split(y, seed=0)
+    with pytest.raises(UserError, match=message):
+        holdout_splits(y, 3)
+    with pytest.raises(UserError, match=message):
+        public_splits(y[:30], *masks())
+    with pytest.raises(UserError, match="got 0 labelled nodes"):
+        random_split(np.full(50, -1), seed=0)
+
+
+def test_splits_are_those_of_the_records() -> None:
+    split = random_split(labels(40, 3), (0, 1))
+    assert split.train.tolist() == [6, 0, 23, 18]
+    assert split.val.tolist() == [25, 14, 5, 2]
+
+
 def test_too_few_labelled_nodes_are_refused_in_one_line() -> None:
     with pytest.raises(UserError, match="got 2 labelled nodes"):
         random_split(np.array([0, 1, -1, -1]), seed=0)
@@ -76,7 +103,7 @@ def masks(n: int = 30) -> list[np.ndarray]:
 
 
 def test_the_public_split_is_what_the_masks_say_without_unlabelled_nodes() -> None:
-    y = np.zeros(30, np.int64)
+    y = np.arange(30) % 2
     y[:3] = -1
     (split,) = public_splits(y, *masks())
     assert split.train.tolist() == list(range(3, 30, 3))
@@ -86,7 +113,7 @@ def test_the_public_split_is_what_the_masks_say_without_unlabelled_nodes() -> No
 
 def test_a_mask_with_columns_gives_a_split_for_each() -> None:
     train, val, test = masks()
-    y = np.zeros(30, np.int64)
+    y = np.arange(30) % 2
     one, two = public_splits(y, np.stack([train, val], 1), np.stack([val, train], 1), test)
     assert np.array_equal(one.train, two.val)
     assert np.array_equal(one.test, two.test)
@@ -97,4 +124,4 @@ def test_missing_or_overlapping_masks_are_refused() -> None:
     with pytest.raises(UserError, match="has none"):
         public_splits(np.zeros(30, np.int64), None, None, None)
     with pytest.raises(UserError, match="must not share nodes"):
-        public_splits(np.zeros(30, np.int64), train, val, val)
+        public_splits(np.arange(30) % 2, train, val, val)

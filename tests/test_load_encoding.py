@@ -35,6 +35,29 @@ def test_indicators_and_constants() -> None:
     graph = encoded(flag=[0, 1, 1, 0], truth=[True, False, True, True], same=[7, 7, 7, 7])
     assert graph.data.x.T.tolist() == [[0, 1, 1, 0], [1, 0, 1, 1], [0, 0, 0, 0]]
     assert "2 columns of 0 and 1 kept as they are" in graph.notes
+    assert "1 column of 0 and 1 kept as it is" in encoded(flag=[0, 1, 1, 0]).notes
+
+
+def test_a_blank_column_is_told_as_blank(tmp_path: Path) -> None:
+    gap = [None] * 3
+    one = encoded(x=gap, flag=[0, 1, 1])
+    assert one.data.x.tolist() == [[0, 0], [0, 1], [0, 1]]
+    assert one.notes[1:3] == ["column 'x' is blank: zeros", "1 column of 0 and 1 kept as it is"]
+    two = encoded(x=gap, y_=gap, age=[1.0, 2.0, 3.0])
+    assert "columns 'x', 'y_' are blank: zeros" in two.notes
+    assert not any("0 and 1" in note for note in two.notes)
+    (tmp_path / "n.csv").write_text("id,x,n\n0,,5\n1, NA,6\n2,,9\n")
+    kept = load(ring(3), features=tmp_path / "n.csv", scale=False)
+    assert "column 'x' is blank: zeros" in kept.notes
+    assert "1 column kept as it is: as asked" in kept.notes
+
+
+def test_notes_count_one_and_many() -> None:
+    graph = encoded(kind=["a", "a", "a"], name=["Ann", None, None], age=[1.0, None, 4.0])
+    assert "column 'kind': 1 category one-hot encoded" in graph.notes
+    assert "column 'name': 1 text, left out" in graph.notes
+    missing = "1 missing number set to the mean, or to 0 in columns kept as is"
+    assert missing in graph.notes
 
 
 def test_categories_are_one_hot_in_sorted_order() -> None:
@@ -151,6 +174,22 @@ def test_counts_in_a_wide_sparse_table_are_not_scaled() -> None:
     matrix = words(50, 200, 5) * 3
     assert np.array_equal(load((ring(50), matrix)).data.x.numpy(), matrix.toarray())
     assert np.array_equal(load((ring(50), matrix.toarray())).data.x.numpy(), matrix.toarray())
+
+
+def test_a_bag_without_a_word_has_no_features(tmp_path: Path) -> None:
+    matrix = words(50, 200, 5).tolil()
+    matrix[7:9] = 0
+    for table in (matrix.tocsr(), matrix.toarray()):
+        assert "2 nodes have no features: zeros" in load((ring(50), table)).notes
+    frame = pd.DataFrame(matrix.toarray()).set_axis([f"w{at}" for at in range(200)], axis=1)
+    frame.insert(0, "id", range(50))
+    frame["w3"], frame["w4"] = None, [np.nan] * 8 + [1.0] * 42
+    notes = load((ring(50), frame)).notes
+    assert "column 'w3' is blank: zeros" in notes
+    assert "199 columns kept as they are: wide and mostly zeros" in notes
+    assert "1 node has no features: zeros" in notes  # node 8 was given a word
+    frame["kind"] = ["x", "y"] * 25
+    assert not any("no features" in note for note in load((ring(50), frame)).notes)
 
 
 def test_zeros_stored_in_a_sparse_matrix_change_nothing() -> None:

@@ -403,9 +403,20 @@ def _(patch: pytest.MonkeyPatch) -> object:
     return load((torch.tensor([[0, 1], [1, 7]]), torch.eye(3)))
 
 
-@mistake("labels of the wrong length")
+@mistake("an array of labels of the wrong shape")
 def _(patch: pytest.MonkeyPatch) -> object:
     return load((torch.tensor([[0, 1], [1, 2]]), torch.eye(3)), labels=np.zeros((3, 2), int))
+
+
+@mistake("an array of labels of another length than the nodes")
+def _(patch: pytest.MonkeyPatch) -> object:
+    return load((torch.tensor([[0, 1, 2], [1, 2, 3]]), torch.eye(4)), labels=[0, 1, 0])
+
+
+@mistake("an array of labels that ends before an edge's node")
+def _(patch: pytest.MonkeyPatch) -> object:
+    np.save("y.npy", np.array([0, 1, 0]))
+    return edges("0,1\n1,2\n2,3\n", labels="y.npy")
 
 
 @mistake("NetworkX nodes 1 and '1'")

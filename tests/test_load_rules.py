@@ -45,16 +45,16 @@ def test_duplicate_edges_and_self_loops_are_removed_and_counted(tmp_path: Path) 
     graph = loaded(tmp_path, "a,b\na,b\na,b\nb,b\na,c\n")
     assert pairs(graph) == [("a", "b"), ("a", "c"), ("b", "a"), ("c", "a")]
     assert "2 duplicate edges merged" in graph.notes
-    assert "1 self-loops removed" in graph.notes
+    assert "1 self-loop removed" in graph.notes
 
 
 def test_the_largest_weight_of_duplicates_and_directions_counts(tmp_path: Path) -> None:
     graph = loaded(tmp_path, "source,target,weight\na,b,1.5\na,b,3\nb,a,2\nb,c,0\na,c,4\n")
     assert pairs(graph) == [("a", "b"), ("a", "c"), ("b", "a"), ("c", "a")]
     assert graph.data.edge_weight.tolist() == [3, 4, 3, 4]
-    assert "1 edges of weight 0 removed" in graph.notes
-    assert "1 duplicate edges merged, the largest weight kept" in graph.notes
-    assert "1 edges weigh less than their reverse: the larger weight kept" in graph.notes
+    assert "1 edge of weight 0 removed" in graph.notes
+    assert "1 duplicate edge merged, the largest weight kept" in graph.notes
+    assert "1 edge weighs less than its reverse: the larger weight kept" in graph.notes
 
 
 def test_weights_of_one_are_no_weights(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_isolated_nodes_stay(tmp_path: Path) -> None:
     graph = loaded(tmp_path, PATH, "id,age\nc,3\nb,2\nz,1\na,7\n")
     assert graph.ids.tolist() == ["c", "b", "z", "a"]
     assert graph.data.num_nodes == 4
-    assert "1 nodes have no edges" in graph.notes
+    assert "1 node has no edges" in graph.notes
 
 
 def test_integer_ids_are_sorted_as_numbers_and_text_as_text(tmp_path: Path) -> None:
@@ -85,19 +85,26 @@ def test_integer_ids_are_sorted_as_numbers_and_text_as_text(tmp_path: Path) -> N
 def test_mixed_ids_are_text(tmp_path: Path) -> None:
     graph = loaded(tmp_path, "10,9\n9,b7\n")
     assert graph.ids.tolist() == ["10", "9", "b7"]
-    assert "ids are read as text: 'b7' is not an integer" in graph.notes
+    assert "ids are read as text: 'b7' is not a plain integer" in graph.notes
 
 
 @pytest.mark.parametrize("written", ["01", "+1", "1.0", "1_0", "99999999999999999999"])
 def test_only_plain_integers_are_integer_ids(tmp_path: Path, written: str) -> None:
-    assert loaded(tmp_path, f"{written},2\n2,3\n", header=False).ids.dtype.kind == "U"
+    graph = loaded(tmp_path, f"{written},2\n2,3\n2,-4\n", header=False)
+    assert graph.ids.dtype.kind == "U"
+    why = "does not fit in 64 bits" if len(written) > 18 else "is not a plain integer"
+    assert f"ids are read as text: '{written}' {why}" in graph.notes
+
+
+def test_ids_of_words_are_text_without_a_word(tmp_path: Path) -> None:
+    assert not any("read as text" in note for note in loaded(tmp_path, PATH).notes)
 
 
 def test_missing_labels_are_minus_one(tmp_path: Path) -> None:
     graph = loaded(tmp_path, PATH, "id,age,label\na,1,red\nb,3,\nc,8,blue\n")
     assert graph.data.y.tolist() == [1, -1, 0]
     assert graph.label_names == ["blue", "red"]
-    assert "label of 1 nodes missing" in graph.notes
+    assert "label of 1 node missing" in graph.notes
 
 
 @pytest.mark.parametrize("labels", [["10", "9", "10"], ["10.0", "9.0", "10.0"], [10, 9, 10]])
@@ -145,10 +152,60 @@ def test_labels_alone_do_not_order_the_nodes(tmp_path: Path) -> None:
     assert graph.data.y.tolist() == [-1, -1, 1, 0]
 
 
+def test_a_node_that_the_labels_alone_name_is_kept_and_told(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("id,label\nc,1\nz,0\n")
+    notes = loaded(tmp_path, PATH, labels=tmp_path / "labels.csv").notes
+    assert "1 node is named by the labels alone: 'z'" in notes
+    assert "1 node has no edges" in notes
+    (tmp_path / "labels.csv").write_text("id,label\nc,1\nb,0\n")
+    notes = loaded(tmp_path, PATH, labels=tmp_path / "labels.csv").notes
+    assert not any("labels alone" in note for note in notes)
+
+
+def test_an_array_of_labels_has_one_for_each_node(tmp_path: Path) -> None:
+    edges = torch.tensor([[0, 1, 2], [1, 2, 3]])
+    np.save(tmp_path / "three.npy", np.zeros(3, int))
+    np.savez(tmp_path / "three.npz", y=np.zeros(3, int))
+    for labels in ([0, 1, 0], torch.zeros(3), tmp_path / "three.npy", tmp_path / "three.npz"):
+        for graph in ((edges, torch.eye(4)), Data(edge_index=edges, num_nodes=4)):
+            with pytest.raises(UserError, match="expected 4 labels, one for each node, got 3"):
+                load(graph, labels=labels)
+        with pytest.raises(UserError, match=r"a label for each node, got 3 .* names node '3'"):
+            load(edges, labels=labels)
+    with pytest.raises(UserError, match="expected 4 labels, one for each node, got 5"):
+        load((edges, torch.eye(4)), labels=range(5))
+    np.savez(tmp_path / "by_id.npz", y=np.zeros(3, int), id=np.arange(1, 4))
+    by_id = load((edges, torch.eye(4)), labels=tmp_path / "by_id.npz")
+    assert by_id.data.y.tolist() == [-1, 0, 0, 0]  # joined by id: it may be incomplete
+
+
+def test_an_array_of_labels_says_how_many_nodes_there_are_if_nothing_else_does() -> None:
+    edges = torch.tensor([[0, 1], [1, 3]])
+    graph = load(edges, labels=[7, 7, 8, 8, 9])
+    assert graph.ids.tolist() == [0, 1, 2, 3, 4]
+    assert graph.data.y.tolist() == [0, 0, 1, 1, 2]
+    assert "2 nodes are named by the labels alone: '2', '4'" in graph.notes
+
+
 def test_nodes_without_features_are_zeros_and_counted(tmp_path: Path) -> None:
     graph = loaded(tmp_path, PATH, "id,age,city\na,1,Rome\nb,,\nc,3,Rome\n")
     assert graph.data.x.tolist() == [[-1, 1], [0, 0], [1, 1]]
-    assert "1 nodes have no features: zeros" in graph.notes
+    assert "1 node has no features: zeros" in graph.notes
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "member\na,true\nb,false\nc,true",
+        "age\na,1\nb,2\nc,3",
+        "age\na,5\nb,5\nc,5",
+        "n\na,0\nb,1\nc,1",
+    ],
+)
+def test_a_feature_that_comes_to_zero_is_given_all_the_same(tmp_path: Path, nodes: str) -> None:
+    graph = loaded(tmp_path, PATH, f"id,{nodes}\n")
+    assert (graph.data.x == 0).any()
+    assert not any("no features" in note for note in graph.notes)
 
 
 def test_entries_that_a_matrix_stores_twice_are_added_up() -> None:
@@ -256,6 +313,17 @@ def test_public_splits_of_a_pyg_graph_are_kept() -> None:
     mask = torch.tensor([True, False, False])
     data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), train_mask=mask)
     assert torch.equal(load(data).data.train_mask, mask)
+
+
+def test_a_pyg_graph_of_edges_alone_has_the_nodes_that_they_name() -> None:
+    edges = torch.tensor([[0, 1], [1, 3]])
+    graph = load(Data(edge_index=edges))  # PyG's warning would fail the test
+    assert graph.data.x.shape == (4, 48)
+    assert "num_nodes is not set: 4 nodes, as edge_index names them" in graph.notes
+    assert "1 node has no edges" in graph.notes
+    stated = load(Data(edge_index=edges, num_nodes=5))
+    assert stated.data.x.shape == (5, 48)
+    assert not any("num_nodes" in note for note in stated.notes)
 
 
 def test_labels_that_are_no_classes_are_left_out() -> None:

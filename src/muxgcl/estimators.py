@@ -1,6 +1,9 @@
 """Embedders with scikit-learn's manners: `__init__` stores, `fit` learns, `transform` embeds."""
 
-from typing import Any, Self
+import sys
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -9,10 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from muxgcl.errors import UserError
 from muxgcl.experiment import embed, fit
 from muxgcl.graph import Graph
-from muxgcl.load import Encoding, load
+from muxgcl.load import Encoding, Loaded, load
 from muxgcl.plan import Plan
+from muxgcl.train import Epoch
 
 Array = np.ndarray[Any, Any]
+RandomState: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
 
 
 class NodeEmbedder(TransformerMixin, BaseEstimator):
@@ -20,16 +25,19 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
 
     Args:
         method: one of `muxgcl.METHODS`.
-        preset: where settings start: "best", "paper", "quick" or "auto".
+        preset: where settings start: "auto", "best", "paper", "quick" or a .toml file of settings.
         params: settings that differ from the preset, such as `{"width": 256}`.
         epochs: how long to train; the preset's length by default.
         lr: learning rate; the preset's by default.
         device: "auto", "cpu", "cuda" or "cuda:N".
         backend: how to compute the contrast; "auto" takes the fused kernel where it runs.
-        random_state: the seed of everything random.
+        random_state: the seed of everything random: an integer; a numpy `RandomState` or
+            `Generator`, of which each `fit` draws one; or None for a fresh one.
+        verbose: whether `fit` tells epoch and loss on standard error, some ten times in all.
 
     After `fit`: `model_` (the trained method), `embedding_` (of the training graph, [n, d]),
-    `encoding_` (how columns became features), `n_features_in_`, `loss_`, `epoch_ms_`.
+    `encoding_` (how columns became features), `seed_` (what random_state came to),
+    `n_features_in_`, `loss_`, `epoch_ms_`.
 
     Example:
         >>> from muxgcl.datasets import planted
@@ -48,7 +56,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         lr: float | None = None,
         device: str = "auto",
         backend: str = "auto",
-        random_state: int = 0,
+        random_state: RandomState = 0,
+        verbose: bool = False,
     ) -> None:
         self.method = method
         self.preset = preset
@@ -58,14 +67,16 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         self.device = device
         self.backend = backend
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, graph: Any, y: None = None) -> Self:
         """Train on one graph (PyG `Data`, a pair of edge_index and x, or whatever `load` takes).
 
         Labels are never read. Columns of numbers are scaled as `load` does, here and, by the same
-        shift and scale, in `transform`; a `Graph` is taken as it is.
+        shift and scale, in `transform`. What `load` has returned, or a `Graph`, is taken as it is.
         """
-        prepared, self.encoding_ = as_graph(graph)
+        seed = draw_seed(self.random_state)
+        prepared, encoding = as_graph(graph)
         given = {"epochs": self.epochs, "lr": self.lr}
         overrides = {**(self.params or {}), **{k: v for k, v in given.items() if v is not None}}
         plan = Plan.make(
@@ -73,12 +84,12 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
             self.preset,
             overrides=overrides,
             graph=prepared,
-            seed=self.random_state,
+            seed=seed,
             device=self.device,
             backend=self.backend,
         )
-        fitted = fit(plan, prepared)
-        self.model_ = fitted.method
+        fitted = fit(plan, prepared, on_block=teller(plan.train.epochs) if self.verbose else None)
+        self.model_, self.seed_, self.encoding_ = fitted.method, seed, encoding
         self.embedding_: Array = fitted.embed().numpy()
         self.n_features_in_ = prepared.num_features
         self.loss_, self.epoch_ms_ = fitted.loss, fitted.epoch_ms
@@ -118,7 +129,8 @@ class MuxGCL(NodeEmbedder):
         lr: float | None = None,
         device: str = "auto",
         backend: str = "auto",
-        random_state: int = 0,
+        random_state: RandomState = 0,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             "mux-gcl",
@@ -129,12 +141,48 @@ class MuxGCL(NodeEmbedder):
             device=device,
             backend=backend,
             random_state=random_state,
+            verbose=verbose,
         )
 
 
 def as_graph(graph: Any, encoding: Encoding | None = None) -> tuple[Graph, Encoding | None]:
-    """Whatever `load` takes, with how its columns became features; a prepared graph stays."""
+    """Whatever `load` takes or returns, and how its columns became features; a `Graph` stays."""
     if isinstance(graph, Graph):
         return graph, None
+    if isinstance(graph, Loaded):
+        if encoding not in (None, graph.encoding):
+            raise UserError(
+                "the columns of this graph became other features than those trained on; "
+                "load it with encoding=embedder.encoding_"
+            )
+        return Graph.from_data(graph.tensors), graph.encoding
     loaded = load(graph, encoding=encoding)
     return Graph.from_data(loaded.tensors), loaded.encoding
+
+
+def draw_seed(random_state: RandomState) -> int:
+    """A seed from what scikit-learn's users pass."""
+    if random_state is None:
+        random_state = np.random.default_rng()  # seeded by the system
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    raise UserError(
+        "random_state must be an integer, None, or a numpy RandomState or Generator, "
+        f"got {type(random_state).__name__}"
+    )
+
+
+def teller(epochs: int) -> Callable[[list[Epoch]], None]:
+    """Tells the loss after every tenth of the epochs, and after the last."""
+    tenth = -(-epochs // 10)
+
+    def tell(block: list[Epoch]) -> None:
+        for epoch in block:
+            if epoch.number % tenth == 0 or epoch.number == epochs:
+                print(f"epoch {epoch.number}/{epochs}: loss {epoch.loss:.4f}", file=sys.stderr)
+
+    return tell

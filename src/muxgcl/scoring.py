@@ -44,7 +44,7 @@ def check_scoring(data: AnyData, protocols: Sequence[str], splits: int) -> None:
     if splits < 1:
         raise UserError(f"splits must be at least 1, got {splits}")
     y = labels_of(data)
-    if y is not None and "holdout" in protocols:
+    if y is not None and {"holdout", "paper"} & set(protocols):
         holdout_splits(y, 1, 0)
     if y is not None and "public" in protocols:
         _public_splits(data, y)

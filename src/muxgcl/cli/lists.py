@@ -54,7 +54,15 @@ def datasets(data_root: DataRoot = None, as_json: Json = False) -> None:
         print(json.dumps({"datasets": rows}))
         return
     table = Table(box=None, header_style="bold")
-    for title in ("dataset", "nodes", "edges (both ways)", "features", "classes", "at hand", "what it is"):
+    for title in (
+        "dataset",
+        "nodes",
+        "edges (both ways)",
+        "features",
+        "classes",
+        "at hand",
+        "what it is",
+    ):
         table.add_column(title, justify="right" if title in rows[0] else "left", overflow="fold")
     for row in rows:
         place = "packaged" if row["packaged"] else "yes" if row["at_hand"] else "no"

@@ -1,8 +1,8 @@
 """Which nodes a probe learns from, is tuned on, and is judged by.
 
-A split depends on the seed, on which nodes carry a label and, so that no class is missing from the
-training nodes, on the labels; never on an embedding. Every method sees the same ones, so every
-difference between two methods is paired.
+A split depends on the seed, on which nodes carry a label and, so that the training nodes lack no
+class where that can be helped, on the labels; never on an embedding. Every method sees the same
+ones, so every difference between two methods is paired.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,9 @@ def random_split(
 ) -> Split:
     """Draw a split of the labelled nodes; what train and val leave over is test.
 
-    A draw that leaves a class out of train is drawn again, up to a thousand times. Where no such
-    draw turns up (fewer training nodes than classes, say), the first one is kept.
+    A draw that leaves a class out of train is drawn again, up to a thousand times. Where none turns
+    up that has them all (many rare classes, say), the first is kept, and at once where there are
+    fewer training nodes than classes. A single class is an error.
 
     Args:
         labels: one label a node, -1 for none; or the number of nodes, all of them labelled.
@@ -42,7 +43,8 @@ def random_split(
         train: share of the labelled nodes to learn from (at least one node).
         val: share to choose settings on (at least one node).
     """
-    y = np.zeros(labels, np.int64) if np.ndim(labels) == 0 else np.asarray(labels)
+    unknown = np.ndim(labels) == 0  # how many nodes, but not their classes
+    y = np.zeros(labels, np.int64) if unknown else np.asarray(labels)
     nodes = np.flatnonzero(y >= 0)
     sizes = [max(1, round(share * len(nodes))) for share in (train, val)]
     if min(train, val) < 0 or sum(sizes) >= len(nodes):
@@ -50,7 +52,7 @@ def random_split(
             f"expected labelled nodes for train ({train:g}), val ({val:g}) and test, "
             f"got {len(nodes)} labelled nodes"
         )
-    classes = len(np.unique(y[nodes]))
+    classes = 1 if unknown else count_classes(y)
     rng = np.random.default_rng(seed)
     first = rng.permutation(nodes)
     order, redraws = first, _REDRAWS if sizes[0] >= classes else 0
@@ -69,6 +71,14 @@ def holdout_splits(labels: Labels | int, count: int = 20, seed: int = 0) -> list
     return [random_split(labels, (seed, number)) for number in range(count)]
 
 
+def count_classes(labels: Labels) -> int:
+    """How many classes the labelled nodes are of; with fewer than two there is no question."""
+    y = np.asarray(labels)
+    if (classes := len(np.unique(y[y >= 0]))) < 2:
+        raise UserError(f"expected at least two classes to tell apart, got {classes}")
+    return classes
+
+
 def public_splits(
     labels: Labels, train_mask: Mask | None, val_mask: Mask | None, test_mask: Mask | None
 ) -> list[Split]:
@@ -81,6 +91,7 @@ def public_splits(
         raise UserError(
             "expected train, val and test masks for a public split; this graph has none"
         )
+    count_classes(labels)
     labelled = np.asarray(labels)[:, None] >= 0
     masks = [np.asarray(m).reshape(len(labelled), -1) for m in (train_mask, val_mask, test_mask)]
     if any((one & two).any() for one, two in combinations(masks, 2)):

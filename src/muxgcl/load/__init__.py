@@ -43,7 +43,8 @@ def load(
             these and its features.
         features: a table joined by id (`.csv`, `.parquet`, a frame), or a matrix whose rows are the
             nodes 0, 1, ... (`.npy`, `.npz`, an array, a tensor, a scipy matrix).
-        labels: the same for labels; may be the very file of features.
+        labels: the same for labels, an array with one for each node; may be the very file of
+            features.
         source_column: where an edge begins; default: a usual name, else the first column.
         target_column: where it ends; default: a usual name, else the second column.
         weight_column: its weight; default: a column called `weight`, if there is one.
@@ -74,9 +75,8 @@ def load(
     if isinstance(source, str | Path) and Path(source).is_dir():
         source, beside = in_folder(Path(source))
         features = beside if features is None else features
-    edges, nodes = read_graph(source, edge_columns, columns, header)
-    if features is not None:
-        nodes = read_nodes(features, "the features", columns, header)
+    edges, own = read_graph(source, edge_columns, columns, header)
+    nodes = own if features is None else read_nodes(features, "the features", columns, header)
     named = None
     if apart:
         only_labels = NodeColumns(id_column, label_column, features=False)
@@ -84,6 +84,6 @@ def load(
     elif (nodes is None or nodes.labels is None) and (label_column or labels is not None):
         raise UserError("labels were asked for, but no table of nodes has a column of labels")
     loaded = assemble(edges, nodes, named, encoding=encoding, scale=scale)
-    if is_pyg(source) and np.array_equal(loaded.ids, np.arange(source.num_nodes)):
+    if is_pyg(source) and own is not None and np.array_equal(loaded.ids, own.ids):
         loaded.tensors.update({mask: source[mask] for mask in MASKS if mask in source})
     return loaded

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from muxgcl.errors import UserError
 from muxgcl.load.edges import EdgeList, place_among, undirected
 from muxgcl.load.encode import Encoding, encode, learn_encoding
-from muxgcl.load.ids import Ids, as_array, in_order, join, positions
+from muxgcl.load.ids import Ids, as_array, as_text, in_order, join, positions, why_text
 from muxgcl.load.labels import classes
 from muxgcl.load.nodes import NodeTable, no_numbers, rows_of
-from muxgcl.load.safety import quoted
+from muxgcl.load.safety import how_many, listed, quoted
 from muxgcl.load.structure import BINS, SIGNS, structural_features
 from muxgcl.load.table import WIDE, to_dense
 from muxgcl.tensors import Tensors
@@ -68,7 +68,7 @@ def assemble(
     edge_index, weight, changes = undirected(*ends, edges.weight, len(nodes.ids))
     notes = [*edges.notes, *nodes.notes, *_about_ids(nodes.ids), *changes]
     if alone := int((np.bincount(edge_index[0], minlength=len(nodes.ids)) == 0).sum()):
-        notes.append(f"{alone:,} nodes have no edges")
+        notes.append(f"{how_many(alone, 'node has', 'nodes have')} no edges")
 
     data = Tensors(edge_index=torch.from_numpy(edge_index))
     if weight is not None:
@@ -89,24 +89,51 @@ def assemble(
         y, names = classes(given)
         data.y = torch.from_numpy(y)
         if missing := int((y < 0).sum()):
-            notes.append(f"label of {missing:,} nodes missing")
+            notes.append(f"label of {how_many(missing, 'node')} missing")
         notes += [] if labels is None else list(labels.notes)
     return Loaded(data, as_array(nodes.ids), names, _columns(nodes), notes, encoding)
 
 
 def _nodes_of(edges: EdgeList, labels: NodeTable | None) -> NodeTable:
     """Every id that edges or labels name; labels for quite other nodes are a mistake."""
-    ids = in_order(join([edges.source, edges.target]))
+    ids, notes = in_order(join([edges.source, edges.target])), []
     if labels is not None:
-        if (positions(labels.ids, ids) < 0).all():
+        if labels.numbered:
+            _check_numbered(labels, ids, edges.name)
+        alone = np.flatnonzero(positions(labels.ids, ids) < 0)
+        if len(alone) == len(labels.ids):
             raise UserError(f"none of the ids in {labels.name} is in {edges.name}")
+        if len(alone):
+            names = listed([str(labels.ids[row]) for row in alone])
+            many = how_many(len(alone), "node is", "nodes are")
+            notes.append(f"{many} named by the labels alone: {names}")
         ids = in_order(join([ids, labels.ids]))
-    return NodeTable(name=edges.name, ids=ids, numbers=no_numbers(len(ids)), number_names=[])
+    return NodeTable(
+        name=edges.name,
+        ids=ids,
+        numbers=no_numbers(len(ids)),
+        number_names=[],
+        notes=tuple(notes),
+    )
+
+
+def _check_numbered(labels: NodeTable, ids: Ids, edges: str) -> None:
+    """An array of labels says how many nodes there are; edges must name no others."""
+    if len(beyond := np.flatnonzero(positions(ids, labels.ids) < 0)):
+        raise UserError(
+            f"{labels.name}: expected a label for each node, got {len(labels.ids):,} (for the "
+            f"nodes 0, 1, ...), but {edges} names node {quoted(as_text(ids)[beyond[0]])}"
+        )
 
 
 def _labels_of(nodes: NodeTable, labels: NodeTable | None) -> Ids | None:
     if labels is None or labels.labels is None:
         return nodes.labels
+    if labels.numbered and len(labels.ids) != len(nodes.ids):
+        raise UserError(
+            f"{labels.name}: expected {how_many(len(nodes.ids), 'label')}, one for each node, "
+            f"got {len(labels.ids):,}"
+        )
     spread = [""] * len(nodes.ids)
     for row, label in zip(rows_of(labels, nodes.ids, nodes.name), labels.labels, strict=True):
         spread[row] = str(label)
@@ -114,10 +141,8 @@ def _labels_of(nodes: NodeTable, labels: NodeTable | None) -> Ids | None:
 
 
 def _about_ids(ids: Ids) -> list[str]:
-    if isinstance(ids, list) and any(one.isdecimal() for one in ids):
-        word = next((one for one in ids if not one.isdecimal()), ids[0])
-        return [f"ids are read as text: {quoted(word)} is not an integer"]
-    return []
+    reason = why_text(ids) if isinstance(ids, list) else None
+    return [] if reason is None else [f"ids are read as text: {reason}"]
 
 
 def _columns(nodes: NodeTable) -> dict[str, NDArray[Any]]:

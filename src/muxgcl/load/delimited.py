@@ -13,7 +13,7 @@ import numpy as np
 from muxgcl.errors import UserError
 from muxgcl.load.ids import read_ids
 from muxgcl.load.roles import Choice, EdgeColumns, NodeColumns, check_names, is_header
-from muxgcl.load.safety import TEXT_GROWTH, check_file, parsing
+from muxgcl.load.safety import TEXT_GROWTH, check_file, how_many, parsing
 from muxgcl.load.table import (
     CELLS,
     Block,
@@ -138,7 +138,7 @@ def _records(file: TextIO, path: Path, lines: MutableSequence[int]) -> Iterator[
             width = width or len(cells)
             if len(cells) != width:
                 raise UserError(
-                    f"{path}, line {lines[-1]:,}: {len(cells)} fields, "
+                    f"{path}, line {lines[-1]:,}: {how_many(len(cells), 'field')}, "
                     f"but line {lines[0]:,} has {width}"
                 )
             yield cells

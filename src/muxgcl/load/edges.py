@@ -9,7 +9,7 @@ from muxgcl.errors import UserError
 from muxgcl.load.ids import Ids, Positions, as_text, positions
 from muxgcl.load.nodes import check_ids
 from muxgcl.load.roles import EdgeColumns
-from muxgcl.load.safety import listed, quoted
+from muxgcl.load.safety import how_many, listed, quoted
 from muxgcl.load.table import Place, Table, counted, is_number
 
 Weights = NDArray[np.float32]
@@ -95,11 +95,11 @@ def undirected(
     notes = []
     if weight is not None and (zeros := weight == 0).any():
         source, target, weight = source[~zeros], target[~zeros], weight[~zeros]
-        notes.append(f"{zeros.sum():,} edges of weight 0 removed")
+        notes.append(f"{how_many(zeros.sum(), 'edge')} of weight 0 removed")
     if (loops := source == target).any():
         source, target = source[~loops], target[~loops]
         weight = weight if weight is None else weight[~loops]
-        notes.append(f"{loops.sum():,} self-loops removed")
+        notes.append(f"{how_many(loops.sum(), 'self-loop')} removed")
     if not len(source):
         raise UserError("the graph has no edge between two different nodes")
 
@@ -107,7 +107,7 @@ def undirected(
     if merged := len(source) - len(key):
         plain = weight is None or (weight == weight[0]).all()
         kept = "" if plain else ", the largest weight kept"
-        notes.append(f"{merged:,} duplicate edges merged{kept}")
+        notes.append(f"{how_many(merged, 'duplicate edge')} merged{kept}")
     row, column = key // nodes, key % nodes
     both = np.concatenate([key, column * nodes + row])
     full, weight = _merge(both, None if once is None else np.concatenate([once, once]))
@@ -116,7 +116,8 @@ def undirected(
     if once is not None and weight is not None:
         differ = int((weight[np.searchsorted(full, key)] != once).sum())
         if differ:
-            notes.append(f"{differ:,} edges weigh less than their reverse: the larger weight kept")
+            less = how_many(differ, "edge weighs less than its", "edges weigh less than their")
+            notes.append(f"{less} reverse: the larger weight kept")
         weight = None if (weight == 1).all() else weight
     return np.stack([full // nodes, full % nodes]), weight, notes
 

@@ -13,12 +13,13 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.load.nodes import NodeTable
-from muxgcl.load.safety import check_size, listed, quoted
+from muxgcl.load.safety import check_size, how_many, listed, quoted
 from muxgcl.load.table import Dense, Matrix, Place, is_bag, is_number, to_dense
 
 MOST_CATEGORIES = 256
@@ -27,6 +28,8 @@ MOSTLY = 0.9  # numbers in so many cells of a column make a word in it a mistake
 ROOM = 1 << 28  # bytes that features may always take; beyond that they are sparse if ...
 SPARSE_BELOW = 0.1  # ... at most this share of them is not zero
 AS_IS = (0.0, 1.0)
+
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,11 @@ def learn_encoding(table: NodeTable, *, scale: bool = True) -> tuple[Encoding, l
         most = min(MOST_CATEGORIES, max(ALWAYS_CATEGORIES, given // 2))
         if len(texts) <= most and len(texts) < given:
             categories[name] = texts
-            notes.append(f"column {quoted(name)}: {len(texts)} categories one-hot encoded")
+            kinds = how_many(len(texts), "category", "categories")
+            notes.append(f"column {quoted(name)}: {kinds} one-hot encoded")
         else:
-            notes.append(f"column {quoted(name)}: {len(texts):,} different texts, left out")
+            kinds = how_many(len(texts), "text", "different texts")
+            notes.append(f"column {quoted(name)}: {kinds}, left out")
     return Encoding(numbers, categories), notes
 
 
@@ -76,9 +81,16 @@ def _learn_numbers(
     names = table.number_names
     if not names:
         return {}, []
+    blank = [name for name, empty in zip(names, _blank(table.numbers), strict=True) if empty]
+    notes = []
+    if blank:
+        notes.append(f"{_columns(blank)} {'is' if len(blank) == 1 else 'are'} blank: zeros")
     if not scale or is_bag(table.numbers):
-        why = "wide and mostly zeros" if scale else "as asked"
-        return dict.fromkeys(names, AS_IS), [f"{len(names):,} columns kept as they are: {why}"]
+        if kept := len(names) - len(blank):
+            why = "wide and mostly zeros" if scale else "as asked"
+            many = how_many(kept, "column kept as it is", "columns kept as they are")
+            notes.append(f"{many}: {why}")
+        return dict.fromkeys(names, AS_IS), notes
     rules, scaled = {}, []
     for name, column in zip(names, to_dense(table.numbers).T, strict=True):
         given = column[~np.isnan(column)].astype(np.float64)
@@ -87,13 +99,25 @@ def _learn_numbers(
         else:
             rules[name] = (float(given.mean()), float(given.std()) or 1.0)
             scaled.append(name)
-    notes = []
-    if kept := len(names) - len(scaled):
-        notes.append(f"{kept:,} columns of 0 and 1 kept as they are")
+    if kept := len(names) - len(scaled) - len(blank):
+        one, more = "column of 0 and 1 kept as it is", "columns of 0 and 1 kept as they are"
+        notes.append(how_many(kept, one, more))
     if scaled:
-        word = "column" if len(scaled) == 1 else "columns"
-        notes.append(f"{word} {listed(scaled)}: scaled to zero mean, unit variance")
+        notes.append(f"{_columns(scaled)}: scaled to zero mean, unit variance")
     return rules, notes
+
+
+def _blank(numbers: Matrix) -> Mask:
+    """Columns in which nothing is given."""
+    rows, columns = numbers.shape
+    if isinstance(numbers, csr_array):
+        missing = numbers.indices[np.isnan(numbers.data)]
+        return np.bincount(missing, minlength=columns) == rows
+    return np.asarray(np.isnan(numbers).all(0))
+
+
+def _columns(names: list[str]) -> str:
+    return f"{'column' if len(names) == 1 else 'columns'} {listed(names)}"
 
 
 def check_one_kind(cells: list[str], name: str, table: str, place: Place) -> None:
@@ -112,7 +136,7 @@ def encode(table: NodeTable, encoding: Encoding) -> tuple[Tensor, list[str]]:
     known = {*table.number_names, *table.text}
     if absent := [name for name in (*encoding.numbers, *encoding.categories) if name not in known]:
         raise UserError(f"{table.name} lacks the columns {listed(absent)} that the model was given")
-    numbers, notes = _encode_numbers(table, encoding)
+    numbers, given, notes = _encode_numbers(table, encoding)
     parts: list[Matrix] = [numbers]
     for name, texts in encoding.categories.items():
         if name not in table.text:
@@ -123,13 +147,14 @@ def encode(table: NodeTable, encoding: Encoding) -> tuple[Tensor, list[str]]:
             notes.append(f"column {quoted(name)}: unknown, so left at zero: {listed(strange)}")
         if "" in seen:
             notes.append(f"column {quoted(name)}: {table.text[name].count(''):,} missing, zeros")
-    x = as_tensor(parts)
-    if empty := table.numbers.shape[0] - _rows_in_use(x):
-        notes.append(f"{empty:,} nodes have no features: zeros")
-    return x, notes
+        given |= np.array(list(map(bool, table.text[name])))
+    if nothing := int((~given).sum()):
+        notes.append(f"{how_many(nothing, 'node has', 'nodes have')} no features: zeros")
+    return as_tensor(parts), notes
 
 
-def _encode_numbers(table: NodeTable, encoding: Encoding) -> tuple[Matrix, list[str]]:
+def _encode_numbers(table: NodeTable, encoding: Encoding) -> tuple[Matrix, Mask, list[str]]:
+    """The features, which nodes anything is given of, and what was missing."""
     names = list(encoding.numbers)
     if words := [name for name in names if name in table.text]:
         raise UserError(f"{table.name}: column {quoted(words[0])} holds text; expected numbers")
@@ -143,12 +168,23 @@ def _encode_numbers(table: NodeTable, encoding: Encoding) -> tuple[Matrix, list[
         for column, (shift, scale) in zip(numbers.T, rules, strict=True):
             column[:] = (column.astype(np.float64) - shift) / scale
     entries = numbers.data if isinstance(numbers, csr_array) else numbers
-    if not (missing := int(np.isnan(entries).sum())):
-        return numbers, []
+    absent = np.isnan(entries)
+    given = _given(numbers, absent)
+    if not (missing := int(absent.sum())):
+        return numbers, given, []
     numbers = numbers.copy()
     entries = numbers.data if isinstance(numbers, csr_array) else numbers
     np.nan_to_num(entries, copy=False)  # after scaling, 0 is the mean
-    return numbers, [f"{missing:,} missing numbers set to the mean, or to 0 in columns kept as is"]
+    many = how_many(missing, "missing number")
+    return numbers, given, [f"{many} set to the mean, or to 0 in columns kept as is"]
+
+
+def _given(numbers: Matrix, absent: Mask) -> Mask:
+    """Rows with a number that is not absent; in a bag of words, with a word."""
+    if not isinstance(numbers, csr_array):
+        return np.asarray(~absent.all(1))
+    words = np.concatenate([[0], np.cumsum(~absent)])  # up to each entry
+    return np.diff(words[numbers.indptr]) > 0
 
 
 def _one_hot(cells: list[str], texts: list[str]) -> csr_array:
@@ -157,12 +193,6 @@ def _one_hot(cells: list[str], texts: list[str]) -> csr_array:
     rows, columns = np.array(found, dtype=np.int64).reshape(-1, 2).T
     shape = len(cells), len(texts)
     return csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
-
-
-def _rows_in_use(x: Tensor) -> int:
-    if x.is_sparse:
-        return len(x.indices()[0].unique())
-    return int((x != 0).any(1).sum())
 
 
 def as_tensor(parts: list[Matrix]) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muxgcl.errors import UserError
-from muxgcl.load.safety import LONGEST_NAME, check_size
+from muxgcl.load.safety import LONGEST_NAME, check_size, quoted
 
 Ids = NDArray[np.int64] | list[str]
 Positions = NDArray[np.int64]
@@ -23,6 +23,25 @@ def read_ids(texts: list[str]) -> Ids:
     except (ValueError, OverflowError):
         return texts
     return numbers if list(map(str, numbers.tolist())) == texts else texts
+
+
+def why_text(ids: list[str]) -> str | None:
+    """The id for whose sake all are text, and why; None where no id looks like an integer."""
+    if not any(one.isdecimal() for one in ids):
+        return None
+    for one in ids:
+        if not _is_plain(one):
+            return f"{quoted(one)} is not a plain integer"
+        if not -(2**63) <= int(one) < 2**63:
+            return f"{quoted(one)} does not fit in 64 bits"
+    return None
+
+
+def _is_plain(text: str) -> bool:
+    try:
+        return str(int(text)) == text
+    except ValueError:
+        return False
 
 
 def ids_of(values: Sequence[Any]) -> Ids:

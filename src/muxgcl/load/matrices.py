@@ -82,6 +82,7 @@ def nodes_in_order(
         labels=None if labels is None else labels_in_order(labels, rows, name),
         place=place,
         notes=notes,
+        numbered=ids is None,
     )
 
 

@@ -1,5 +1,6 @@
 """Graphs held in memory: PyG's `Data`, a scipy adjacency matrix, an edge index."""
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from muxgcl.errors import UserError
 from muxgcl.load.edges import EdgeList
 from muxgcl.load.matrices import nodes_in_order
 from muxgcl.load.nodes import NodeTable, no_numbers
+from muxgcl.load.safety import how_many
 from muxgcl.load.table import counted
 
 if TYPE_CHECKING:
@@ -23,7 +25,11 @@ def read_data(data: "Data") -> tuple[EdgeList, NodeTable]:
         raise UserError(f"a PyG graph needs an edge_index; it has {list(data.keys())}")
     notes = []
     edges = read_edge_index(data.edge_index, data.get("edge_weight"))
-    nodes = int(data.num_nodes or 0)
+    with warnings.catch_warnings(record=True) as guess:  # PyG says so in a warning
+        warnings.simplefilter("always")
+        nodes = int(data.num_nodes or 0)
+    if guess:
+        notes.append(f"num_nodes is not set: {how_many(nodes, 'node')}, as edge_index names them")
     labels = data.get("y")
     if labels is not None and (labels.is_floating_point() or labels.squeeze().ndim > 1):
         notes.append(f"y is not one class a node ({labels.dtype}, {list(labels.shape)}): not used")

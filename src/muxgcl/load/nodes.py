@@ -25,6 +25,7 @@ class NodeTable:
     labels: Ids | None = None  # blank or None: missing
     place: Place = field(default_factory=lambda: counted("row"))
     notes: tuple[str, ...] = ()
+    numbered: bool = False  # rows are the nodes 0, 1, ...: there should be one for each
 
     def __post_init__(self) -> None:
         check_ids(self.ids, self.name, self.place)

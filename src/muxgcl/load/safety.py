@@ -83,6 +83,11 @@ def in_words(size: int) -> str:
     return f"{size} bytes"
 
 
+def how_many(number: int, one: str, more: str | None = None) -> str:
+    """A number and what it counts: `1 node`, `1,200 nodes`; `more` where an s is not enough."""
+    return f"{number:,} {one if number == 1 else more or f'{one}s'}"
+
+
 def quoted(text: object) -> str:
     """A name from a file, fit for one line of a message."""
     return repr(text if not isinstance(text, str) or len(text) <= 60 else text[:60] + "...")
