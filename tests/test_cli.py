@@ -14,6 +14,7 @@ import torch
 from muxgcl import __version__
 from muxgcl.cli import app, commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import run as command_line
+from muxgcl.config import preset
 from muxgcl.datasets import planted
 from muxgcl.evaluate import PaperProtocol
 from muxgcl.runs import Run
@@ -423,12 +424,21 @@ def test_as_many_clusters_as_asked_for_are_made_and_scored(
 def test_auto_tells_the_settings_that_are_used(
     own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["train", *own, "--method", "dgi", "--preset", "auto", "--set", "width=16"]
-    words += ["--epochs", "1", "--quiet", "--device", "cpu", "--out", str(tmp_path / "run")]
-    status, _, err = ask(capsys, *words)
+    """Which is the default for a graph of one's own."""
+    words = ["train", *own, "--set", "width=16", "--epochs", "1", "--quiet", "--device", "cpu"]
+    run = tmp_path / "grace"
+    status, _, err = ask(capsys, *words, "--method", "grace", "--out", str(run))
     assert status == 0
     assert "lr = 0.0005: the graph is small" in err
-    assert not any(f"{key} = " in err for key in ("width", "epochs", "temperature", "affinity"))
+    assert not any(f"{key} = " in err for key in ("width", "epochs", "scale_weights", "affinity"))
+    tables = Run(run).config()
+    assert tables["run"]["preset"] == "auto"
+    assert tables["method"]["projection"] == 16  # follows the width
+    run = tmp_path / "node2vec"
+    status, _, err = ask(capsys, *words, "--method", "node2vec", "--out", str(run))
+    assert status == 0
+    assert "lr = " not in err
+    assert Run(run).config()["train"]["lr"] == preset("node2vec", "paper", "default")["lr"]
 
 
 def test_protocol_paper_survives_a_stop(

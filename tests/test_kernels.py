@@ -178,6 +178,21 @@ def test_a_curve_that_is_a_line_is_the_linear_weight(backend) -> None:
     assert_close(got, want)
 
 
+@pytest.mark.parametrize("backend", [reference, chunked])
+def test_weights_that_are_all_one_change_nothing(backend) -> None:
+    anchor, keys = unit(2 * 9, 5), unit(2 * 9, 5)
+    ones = PairWeight(unit(9, 3), unit(9, 3), offset=1.0, slope=0.0)
+    with_ones, without = (
+        gradients(
+            lambda a, b, w=weight: backend.contrast(a, b, w, temperature=0.4, nodes=9),
+            [anchor, keys],
+            torch.ones(()),
+        )
+        for weight in (ones, None)
+    )
+    assert_close(with_ones, without)
+
+
 def test_small_temperatures_stay_in_range() -> None:
     z = unit(20, 4)
     assert torch.isfinite(chunked.contrast(z, z, temperature=0.01))

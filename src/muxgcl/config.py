@@ -42,8 +42,10 @@ def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     """
     if name.endswith(".toml"):
         return _settings_file(Path(name))
-    text = files("muxgcl.presets").joinpath(f"{method}.toml").read_text(encoding="utf-8")
-    tables = tomllib.loads(text)
+    file = files("muxgcl.presets").joinpath(f"{method}.toml")
+    if not file.is_file():
+        return {}  # a method of one's own: its Config says it all
+    tables = tomllib.loads(file.read_text(encoding="utf-8"))
     if name == "best" and name not in tables:
         name = "paper"
     if name not in tables:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self, get_origin
+from typing import Any, Self
 
+from muxgcl import auto
 from muxgcl.auto import choose
 from muxgcl.config import TrainConfig, hints, preset, split_settings, unknown_name
 from muxgcl.errors import UserError
@@ -48,22 +49,23 @@ class Plan:
         graph: Graph | None = None,
         **rest: Any,
     ) -> Self:
-        """A preset's settings with some overridden; preset `auto` looks at the graph."""
+        """A preset's settings with some overridden; preset `auto` looks at the graph.
+
+        A method that `auto` has no rules for keeps its own settings.
+        """
         kind = find_method(method)
         if preset_name == "auto" and graph is not None:
             known = {**hints(TrainConfig), **hints(kind.Config)}
-            # some methods have one rate for both views: theirs stays as their paper has it
-            start = {
-                c.key: c.value
-                for c in choose(graph)
-                if c.key in known
-                and isinstance(c.value, tuple) == (get_origin(known[c.key]) is tuple)
-            }
+            start = (
+                {c.key: c.value for c in choose(graph) if c.key in known}
+                if method in auto.METHODS
+                else preset(method, "paper", "default")
+            )
         else:
             start = preset(method, preset_name, dataset)
         given = overrides or {}
         values = {**start, **given}
-        if preset_name == "auto" and "projection" in start and "projection" not in given:
+        if preset_name == "auto" and "width" in given and "projection" in set(start) - set(given):
             values["projection"] = values["width"]  # as the reason for it says
         train, settings = split_settings(values, TrainConfig, kind.Config)
         return cls(

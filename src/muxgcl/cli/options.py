@@ -19,12 +19,12 @@ MethodName = Annotated[
     str, typer.Option("--method", help="Which method to train; see `muxgcl methods`.")
 ]
 PresetName = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--preset",
-        help="Where settings start: best, paper (as published), quick (a CPU in a coffee break), "
-        "auto (picked from the graph's size, density and features), or a .toml file of settings "
-        "such as `muxgcl tune` writes.",
+        help="Where settings start: best (the default for a benchmark graph), paper (as published),"
+        " quick (a CPU in a coffee break), auto (picked from the graph's size and density: the "
+        "default for any other graph), or a .toml file of settings such as `muxgcl tune` writes.",
     ),
 ]
 Settings = Annotated[

@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ def run_one(
     overwrite: bool = False,
     quiet: bool = False,
     log: Log | None = None,
+    notes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Do what is not done yet; the summary is what `--json` prints."""
     with run.locked():
@@ -65,7 +67,7 @@ def run_one(
         if judging and "paper" in judging.protocols and y is not None:
             paper = PaperProtocol(y, seed=judging.split_seed)
             paper.epochs = _observed(run, plan) if resume else {}
-        for note in loaded.notes:
+        for note in notes:
             console.print(note, style="dim")
         try:
             with (

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from muxgcl import auto
 from muxgcl.auto import choose
 from muxgcl.cli import options
 from muxgcl.cli.app import app
@@ -18,6 +19,7 @@ from muxgcl.cli.progress import console
 from muxgcl.cli.show import show_scores
 from muxgcl.cli.source import Source
 from muxgcl.config import parse_pairs
+from muxgcl.datasets import DATASETS
 from muxgcl.errors import UserError
 from muxgcl.evaluate import summarise
 from muxgcl.graph import Graph
@@ -32,7 +34,7 @@ LOOKS_AT_LABELS = ("protocol", "splits", "split_seed", "controls", "report", "se
 def run(
     graph: options.GraphName,
     method: options.MethodName = "mux-gcl",
-    preset: options.PresetName = "best",
+    preset: options.PresetName = None,
     settings: options.Settings = None,
     epochs: options.Epochs = None,
     seed: options.Seed = 0,
@@ -109,7 +111,7 @@ def _run(
     *,
     graph: str,
     method: str,
-    preset: str,
+    preset: str | None,
     settings: list[str] | None,
     epochs: int | None,
     seed: int,
@@ -140,6 +142,7 @@ def _run(
     overrides: dict[str, Any] = dict(parse_pairs(settings or []))
     if epochs is not None:
         overrides["epochs"] = epochs
+    preset = preset or ("best" if graph in DATASETS else "auto")
     loaded = where.open()
     tensors = Graph.from_data(loaded.tensors)
     plan = Plan.make(
@@ -156,12 +159,7 @@ def _run(
     check(plan, tensors)
     if judging is not None:
         check_scoring(loaded.tensors, judging.protocols, judging.splits)
-    if preset == "auto":
-        used = asdict(plan.train) | asdict(plan.settings)
-        for choice in choose(tensors):
-            if used.get(choice.key) != choice.value:
-                continue  # the method has no such setting, or it was given
-            console.print(f"{choice.key} = {choice.value}: {choice.reason}", style="dim")
+    notes = [*loaded.notes, *_picked(tensors, plan)]
     results = []
     for number in range(seed, seed + seeds):
         this = replace(plan, seed=number)
@@ -180,6 +178,7 @@ def _run(
                 overwrite=overwrite,
                 quiet=quiet,
                 log=log,
+                notes=notes,
             )
         )
     over_seeds = _over_seeds([result["scores"] for result in results]) if seeds > 1 else {}
@@ -188,6 +187,15 @@ def _run(
         show_scores(over_seeds)
     if as_json:
         print(json.dumps(results[0] if seeds == 1 else {"runs": results, "scores": over_seeds}))
+
+
+def _picked(graph: Graph, plan: Plan) -> list[str]:
+    """What preset `auto` picked and why, as far as it was taken."""
+    if plan.preset != "auto" or plan.method not in auto.METHODS:
+        return []
+    used = asdict(plan.train) | asdict(plan.settings)
+    picked = [choice for choice in choose(graph) if used.get(choice.key) == choice.value]
+    return [f"{choice.key} = {choice.value}: {choice.reason}" for choice in picked]
 
 
 def _over_seeds(scores: list[dict[str, Any]]) -> dict[str, Any]:

@@ -89,7 +89,10 @@ def centrality(graph: Graph, kind: Centrality, use: str) -> PerNode:
 
 
 def column_mass(graph: Graph, phi: PerNode) -> PerFeature:
-    """The centrality of all nodes that have a feature, summed."""
+    """The centrality of all nodes that have a feature, summed.
+
+    As the authors do for bags of words: where every node has every feature, all weigh alike.
+    """
     features = graph.features
     if isinstance(features, Tensor):
         return (features != 0).double().T @ phi

@@ -10,9 +10,10 @@ $$\mathcal L = -\frac1{2m} \mathrm{tr}\,S^\top \Big(A - \frac{d d^\top}{2m}\Big)
 
 The trace is a sparse product and the null model a vector's length, so cost is linear.
 
-Departs from the authors' code: the modularity is the paper's (theirs halves the null model). The
-embedding is Z; `output = "clusters"` gives S instead. On features with large rows the assignment
-saturates at once and nothing is learned: `row_normalize` divides them by their sums.
+Departs from the authors' code: the modularity is the paper's (theirs halves the null model), and w
+begins at 1, b at 0 (theirs are drawn between -0.22 and 0.22). The embedding is Z;
+`output = "clusters"` gives S instead. On features with large rows the assignment saturates at once
+and nothing is learned: `row_normalize` divides them by their sums.
 """
 
 import math

@@ -6,8 +6,8 @@ $$\mathcal L = -\,\mathbb E_{(i,j) \in E} \log \sigma(z_i \cdot z_j)
                - \mathbb E_{(i,j) \notin E} \log \sigma(-z_i \cdot z_j)$$
 
 Departs from the authors' code: as many pairs without an edge are drawn at each step as there are
-edges (theirs weighs all N x N pairs, loops among the edges); layers have biases; all edges are
-trained on, since nothing here is tested on links.
+edges (theirs weighs all N x N pairs, loops among the edges); layers have biases; all edges that a
+run is given are trained on.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,8 @@
 
 Departs from the authors' code: any number of layers; anchors at the final scale as in the paper
 (their direction is `direction = "released"`); affinities from the mean of the VGAE, detached, and
-pooled by a plain average (theirs is `pooling = "residual"`); no N x N matrix.
+pooled by a plain average (theirs is `pooling = "residual"`); walks are trained on in fewer, larger
+steps at a higher rate; a node without neighbours is neither near nor far; no N x N matrix.
 """
 
 from dataclasses import dataclass

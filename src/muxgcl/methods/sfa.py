@@ -6,12 +6,16 @@ one random direction, found by a power iteration that is stopped early,
 $$\tilde H = H \Big(I - \frac{r r^\top}{\lVert r\rVert^2}\Big), \qquad
 r = (H^\top H)^k r_0, \qquad r_0 \sim N(0, I_d).$$
 
-In expectation large singular values shrink, small ones stay, and both get some noise. The direction
-is found for each view and step, never for the embedding.
+Of one table, in expectation, large singular values shrink, small ones stay, and both get some
+noise. The direction is found for each view and step, never for the embedding.
+
+To mind: no gradient reaches what is removed. Where steps are large beside the rows of the features
+(a high rate, rows of hundreds of ones) the leading direction can grow without bound; it then hides
+the others from a probe that reads rows of length one. A smaller rate prevents it.
 
 The authors published no code, so some choices are ours: r is constant, no gradient passes through
-it (`through_direction = true` lets it pass), and $r_0$ is drawn per view (`shared_start = true`
-draws one for both, so that they lose nearly the same). The base loss is GRACE's.
+it (`through_direction = true` lets it pass), $r_0$ is drawn per view (`shared_start = true`
+draws one for both, so that they lose nearly the same), and loss and encoder are GRACE's.
 """
 
 from dataclasses import dataclass

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_origin
 
+from muxgcl import auto
 from muxgcl.config import TrainConfig, hints
 from muxgcl.errors import UserError
 from muxgcl.methods import Method
@@ -27,7 +28,7 @@ Space = dict[str, Values]
 Point = dict[str, Any]  # one value for each entry of a space
 
 # Settings of MUX-GCL and of training. Another method takes those that its Config has. A setting of
-# two numbers, one a view, takes two draws. A width is also the projector's.
+# two numbers, one a view, takes two draws. A width is also the projector's, as in `auto`.
 SPACE: Space = {
     "width": (128, 256, 512),
     "temperature": Range(0.1, 2.0, log=True),
@@ -91,6 +92,6 @@ def settings_of(
         key, dot, _ = name.partition(".")
         settings[key] = (*settings.get(key, ()), value) if dot else value
     settings |= fixed
-    if "width" in settings and "projection" in hints(kind.Config) and "projection" not in fixed:
+    if "width" in settings and kind.name in auto.METHODS and "projection" not in fixed:
         settings["projection"] = settings["width"]
     return settings
