@@ -90,7 +90,7 @@ def run_one(
         except Stopped as stop:
             raise Stopped(f"{stop}; go on with: {_command(resume=True)}") from None
         except UserError:
-            if not run.metrics():
+            if not run.metrics() and not run.checkpoint_file.is_file():
                 run.clear()  # nothing was done: what is mended may be tried in the same folder
             raise
         fitted = replace(fitted, peak_mib=max(fitted.peak_mib, _peak_before(run)))
@@ -164,7 +164,10 @@ def _open_folder(
 def _peak_before(run: Run) -> float:
     """The peak memory of an earlier stretch of this run."""
     file = run.path / "diagnostics.json"
-    return float(json.loads(file.read_text())["peak_mib"]) if file.is_file() else 0.0
+    try:
+        return float(json.loads(file.read_text(encoding="utf-8"))["peak_mib"])
+    except (OSError, ValueError, KeyError):
+        return 0.0
 
 
 def _observed(run: Run, plan: Plan) -> dict[int, tuple[float, ...]]:

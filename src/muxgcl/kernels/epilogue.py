@@ -53,7 +53,7 @@ def _loss(
     match = tl.exp(pull)
     whole = match + sums
     push = sums / whole
-    far = sums >= LARGE * match  # the positive's share is nothing, or was rounded to nothing
+    far = sums >= match * LARGE  # the positive's share is nothing, or was rounded to nothing
     ratio = sums / tl.where(far, 1.0, match)
     more = 1 + ratio
     kept = tl.where(more == 1, 1.0, more - 1)  # of the ratio, which may be small beside 1

@@ -19,7 +19,8 @@ from muxgcl.reproduce.records import Found
 
 Scores = list[list[float]]  # a row for each training seed, an entry for each split
 ON_BEST = (
-    "`best` is chosen on validation nodes (`records/search.jsonl`), on Computers by hand. On Cora "
+    "`best` is chosen on validation nodes (`records/search.jsonl`; on Computers by hand). Other "
+    "methods were not searched like that, so their rows in Table I are no measure for it. On Cora "
     "read it as slightly optimistic: it is the third setting tried on these splits. An earlier one "
     "had been scored on them (`records/parity.jsonl`), and the search's winner, whose test scores "
     "had been seen for two seeds (not recorded), was set aside for a shorter one."
