@@ -223,6 +223,18 @@ def test_a_finished_run_resumes_to_itself(
     assert json.loads((trained / "diagnostics.json").read_text())["seconds"] > 0
 
 
+def test_a_run_that_was_stopped_is_embedded_from_its_checkpoint(
+    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--out", str(out)]
+    assert ask(capsys, *words)[0] == 0
+    want = Run(out).embeddings()[1]
+    (out / "embeddings.npz").unlink()
+    assert ask(capsys, "embed", str(out), "--out", str(tmp_path / "z.npy"))[0] == 0
+    assert np.array_equal(np.load(tmp_path / "z.npy"), want)
+
+
 def test_the_runs_own_embeddings_and_clusters_need_no_other_file(
     own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -237,6 +249,8 @@ def test_the_runs_own_embeddings_and_clusters_need_no_other_file(
     status, _, err = ask(capsys, "evaluate", str(out))
     assert (status, "has changed since" in err) == (2, True)
     shutil.rmtree(files)
+    status, _, err = ask(capsys, "embed", str(out), "--features", "x.csv")
+    assert (status, "features of a new graph" in err) == (2, True)
     assert ask(capsys, "embed", str(out), "--out", str(tmp_path / "z.npy"))[0] == 0
     assert np.array_equal(np.load(tmp_path / "z.npy"), Run(out).embeddings()[1])
     status, text, _ = ask(capsys, "cluster", str(out))
@@ -419,6 +433,9 @@ def test_as_many_clusters_as_asked_for_are_made_and_scored(
         assert found[count]["clusters"] == count
         assert len({line.split(",")[1] for line in out.read_text().splitlines()[1:]}) == count
     assert found[2]["ari"]["mean"] != found[6]["ari"]["mean"]
+    before = Run(trained).scores()
+    assert ask(capsys, "cluster", str(trained), "--clusters", "0")[0] == 2
+    assert Run(trained).scores() == before
 
 
 def test_auto_tells_the_settings_that_are_used(
@@ -478,6 +495,9 @@ def test_protocol_paper_survives_a_stop(
     status, _, err = ask(capsys, *stopped, "--resume")
     assert (status, len(err.splitlines())) == (2, 1)
     assert "every epoch from 1 on" in err
+    other_splits = [*words, "--out", str(tmp_path / "whole"), "--split-seed", "7", "--resume"]
+    status, _, err = ask(capsys, *other_splits)
+    assert (status, "on these splits" in err) == (2, True)
 
 
 def test_a_corrupted_checkpoint_is_one_line(

@@ -7,7 +7,10 @@ from typing import Literal
 import pytest
 
 from muxgcl.config import TrainConfig, parse_pairs, preset, split_settings, to_toml
+from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,16 @@ def build(**values: object) -> Example:
 )
 def test_text_becomes_the_fields_type(text: str, field: str, value: object) -> None:
     assert getattr(build(**parse_pairs([text])), field) == value
+
+
+@pytest.mark.parametrize("method", ["homogcl", "gca", "mux-gcl"])
+def test_auto_lets_the_projector_follow_where_the_rules_are_its_own(method: str) -> None:
+    graph = Graph.from_data(planted(nodes=40))
+    before, after = (
+        Plan.make(method, "auto", overrides=given, graph=graph).settings.projection
+        for given in ({}, {"width": 32})
+    )
+    assert after == (32 if method == "mux-gcl" else before)
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,14 @@ def test_a_graph_without_features_gets_those_that_load_makes(graph: Data) -> Non
     assert np.array_equal(one.transform(edges), one.embedding_)
 
 
+def test_a_prepared_graph_and_its_data_are_not_mixed_up(graph: Data) -> None:
+    data = Data(x=10 * torch.randn(graph.num_nodes, 5), edge_index=graph.edge_index)
+    one = embedder().fit(Graph.from_data(data))  # nothing was scaled, so nothing is
+    assert np.allclose(one.transform(data), one.embedding_, atol=1e-5)
+    with pytest.raises(UserError, match="scaled or encoded in fit"):
+        embedder().fit(data).transform(Graph.from_data(data))
+
+
 def test_weights_of_edges_are_checked(graph: Data) -> None:
     weight = torch.ones(graph.edge_index.shape[1])
     weight[3] = torch.nan
@@ -169,8 +177,10 @@ def test_an_unseen_graph_with_the_same_features_can_be_embedded(graph: Data) -> 
     one = embedder().fit(graph)
     assert one.transform(planted(nodes=30, seed=9)).shape == (30, 8)
     other = Data(x=torch.ones(4, 3), edge_index=torch.tensor([[0], [1]]))
-    with pytest.raises(UserError, match="lacks the columns"):
-        one.transform(other)
+    width = graph.x.shape[1]
+    for wrong in (other, Data(x=torch.ones(4, width + 2), edge_index=other.edge_index)):
+        with pytest.raises(UserError, match=f"features; the model was given {width}"):
+            one.transform(wrong)
     with pytest.raises(UserError, match="this graph has 3"):
         one.transform(Graph.from_data(other))
 

@@ -114,11 +114,15 @@ def test_metrics_past_the_checkpoint_and_cut_lines_are_dropped(run: Run) -> None
 
 
 def test_what_was_observed_comes_back_without_a_cut_line(run: Run) -> None:
-    run.log_observed(5, [80.0, 81.0])
-    run.log_observed(6, [82.0])
+    run.log_observed(5, [80.0, 81.0], split_seed=0)
+    run.log_observed(6, [82.0], split_seed=0)
+    run.log_observed(7, [83.0], split_seed=1)
     with run.observed_file.open("a") as file:
-        file.write('{"epoch": 7, "acc')
-    assert run.observed() == {5: (80.0, 81.0), 6: (82.0,)}
+        file.write('{"epoch": 8, "acc')
+    assert run.observed(9, split_seed=0) == {5: (80.0, 81.0), 6: (82.0,)}
+    run.log_observed(7, [84.0], split_seed=0)  # the cut line is gone
+    assert run.observed(9, split_seed=0) == {5: (80.0, 81.0), 6: (82.0,), 7: (84.0,)}
+    assert run.observed(5, split_seed=0) == {5: (80.0, 81.0)}
 
 
 def test_files_have_the_mode_that_the_umask_asks_for(run: Run) -> None:
@@ -147,8 +151,26 @@ def test_a_config_of_something_else_is_named(tmp_path: Path) -> None:
 def test_clearing_removes_a_runs_files_and_no_others(run: Run) -> None:
     run.save_scores({"a": 1})
     (run.path / "notes.txt").write_text("mine")
+    (run.path / "tensorboard").mkdir()
+    (run.path / "tensorboard" / "events.out.tfevents.1").write_text("")
     run.clear()
-    assert [file.name for file in run.path.iterdir()] == ["notes.txt"]
+    left = sorted(str(file.relative_to(run.path)) for file in run.path.rglob("*"))
+    assert left == ["notes.txt", "tensorboard"]
+
+
+def test_what_is_foreign_to_a_run_is_named(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    assert run.foreign() is None
+    for name in (".lock", "embedded.npz", "report.html"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "tensorboard").mkdir()
+    assert run.foreign() is None  # leftovers of a run
+    (tmp_path / "thesis.txt").write_text("")
+    assert run.foreign() == "thesis.txt"
+    (tmp_path / "config.toml").write_text('title = "of a web site"')
+    assert run.foreign() == "config.toml"
+    (tmp_path / "config.toml").write_text("[run]\nseed = 0\n")
+    assert run.foreign() is None
 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:

@@ -98,7 +98,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def transform(self, graph: Any) -> Array:
         """Embed a graph with the same features, seen or unseen."""
         check_is_fitted(self)
-        prepared, _ = as_graph(graph, self.encoding_)
+        # what was fitted on a `Graph` has seen no scaling
+        prepared, _ = as_graph(graph, self.encoding_, scale=self.encoding_ is not None)
         if prepared.num_features != self.n_features_in_:
             raise UserError(
                 f"trained on {self.n_features_in_} features, this graph has {prepared.num_features}"
@@ -145,9 +146,16 @@ class MuxGCL(NodeEmbedder):
         )
 
 
-def as_graph(graph: Any, encoding: Encoding | None = None) -> tuple[Graph, Encoding | None]:
+def as_graph(
+    graph: Any, encoding: Encoding | None = None, *, scale: bool = True
+) -> tuple[Graph, Encoding | None]:
     """Whatever `load` takes or returns, and how its columns became features; a `Graph` stays."""
     if isinstance(graph, Graph):
+        if encoding is not None and encoding.changes:
+            raise UserError(
+                "columns were scaled or encoded in fit: expected a graph that load takes, "
+                "got a Graph, whose features are as they are"
+            )
         return graph, None
     if isinstance(graph, Loaded):
         if encoding not in (None, graph.encoding):
@@ -156,7 +164,7 @@ def as_graph(graph: Any, encoding: Encoding | None = None) -> tuple[Graph, Encod
                 "load it with encoding=embedder.encoding_"
             )
         return Graph.from_data(graph.tensors), graph.encoding
-    loaded = load(graph, encoding=encoding)
+    loaded = load(graph, encoding=encoding, scale=scale)
     return Graph.from_data(loaded.tensors), loaded.encoding
 
 

@@ -65,7 +65,8 @@ class Plan:
             start = preset(method, preset_name, dataset)
         given = overrides or {}
         values = {**start, **given}
-        if preset_name == "auto" and "width" in given and "projection" in set(start) - set(given):
+        picked = preset_name == "auto" and method in auto.METHODS
+        if picked and "width" in given and "projection" in set(start) - set(given):
             values["projection"] = values["width"]  # as the reason for it says
         train, settings = split_settings(values, TrainConfig, kind.Config)
         return cls(

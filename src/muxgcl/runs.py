@@ -59,6 +59,7 @@ FILES = (
     "checkpoint.safetensors",
     "observed.jsonl",
     "embeddings.npz",
+    "embedded.npz",
     "nodes.npz",
     "encoding.json",
     "scores.json",
@@ -66,6 +67,7 @@ FILES = (
     "clusters.csv",
     "report.html",
 )
+CURVES = "tensorboard"  # a folder of events
 
 
 class Run:
@@ -101,13 +103,23 @@ class Run:
         """Remove what an earlier run left here, and nothing else."""
         for name in FILES:
             (self.path / name).unlink(missing_ok=True)
+        for file in (self.path / CURVES).glob("events.out.tfevents.*"):
+            file.unlink()
 
     def foreign(self) -> str | None:
         """A file or folder that no run has written, where no run was begun."""
-        if self.exists or not self.path.is_dir():
-            return None
-        names = (file.name for file in self.path.iterdir())
-        return next((n for n in sorted(names) if n not in FILES and not n.startswith(".")), None)
+        if self.exists:
+            return None if self._is_ours() else self.config_file.name
+        names = (file.name for file in self.path.iterdir()) if self.path.is_dir() else ()
+        ours = (*FILES, CURVES)
+        return next((n for n in sorted(names) if n not in ours and not n.startswith(".")), None)
+
+    def _is_ours(self) -> bool:
+        """Whether config.toml is a run's; a damaged one may be."""
+        try:
+            return all(name in tomllib.loads(self.config_file.read_text()) for name in TABLES)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+            return True
 
     # settings -----------------------------------------------------------------------------------
 
@@ -147,13 +159,20 @@ class Run:
         """The lines written so far."""
         return _lines(self.metrics_file)
 
-    def log_observed(self, epoch: int, accuracies: Sequence[float]) -> None:
+    def log_observed(self, epoch: int, accuracies: Sequence[float], split_seed: int) -> None:
         """Append what protocol `paper` saw of an epoch."""
-        _append(self.observed_file, [{"epoch": epoch, "accuracy": list(accuracies)}])
+        line = {"epoch": epoch, "split_seed": split_seed, "accuracy": list(accuracies)}
+        _append(self.observed_file, [line])
 
-    def observed(self) -> dict[int, tuple[float, ...]]:
-        """What it has seen so far, by epoch."""
-        return {line["epoch"]: tuple(line["accuracy"]) for line in _lines(self.observed_file)}
+    def observed(self, epochs: int, split_seed: int) -> dict[int, tuple[float, ...]]:
+        """What it has seen up to that epoch, on splits of that seed; other lines are dropped."""
+        lines = [
+            line
+            for line in _lines(self.observed_file)
+            if line["epoch"] <= epochs and line["split_seed"] == split_seed
+        ]
+        write_text(self.observed_file, "".join(json.dumps(line) + "\n" for line in lines))
+        return {line["epoch"]: tuple(line["accuracy"]) for line in lines}
 
     # checkpoint ---------------------------------------------------------------------------------
 

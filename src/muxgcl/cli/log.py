@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from muxgcl.errors import UserError
-from muxgcl.runs import Run
+from muxgcl.runs import CURVES, Run
 from muxgcl.train import Epoch
 
 
@@ -57,7 +57,7 @@ class TensorBoard:
     """Loss, its terms and the time of every epoch, in the run's folder `tensorboard`."""
 
     def __init__(self, run: Run) -> None:
-        self.folder = run.path / "tensorboard"
+        self.folder = run.path / CURVES
         self.file: Any = None
 
     def __call__(self, block: list[Epoch]) -> None:

@@ -66,7 +66,7 @@ def run_one(
         paper = None
         if judging and "paper" in judging.protocols and y is not None:
             paper = PaperProtocol(y, seed=judging.split_seed)
-            paper.epochs = _observed(run, plan) if resume else {}
+            paper.epochs = _observed(run, plan, judging.split_seed) if resume else {}
         for note in notes:
             console.print(note, style="dim")
         try:
@@ -84,7 +84,9 @@ def run_one(
                     on_prepare=bar.prepare,
                     observe=None
                     if paper is None
-                    else lambda epoch, z: run.log_observed(epoch, paper.observe(epoch, z.numpy())),
+                    else lambda epoch, z: run.log_observed(
+                        epoch, paper.observe(epoch, z.numpy()), paper.seed
+                    ),
                     observe_last=PAPER_EPOCHS,
                 )
         except Stopped as stop:
@@ -135,15 +137,15 @@ def _open_folder(
         if run.checkpoint_file.is_file():
             run.checkpoint()  # a damaged one is named before any work
         return
-    if run.exists and not overwrite:
-        raise UserError(
-            f"{run.path} holds a run already: --resume goes on with it, --overwrite replaces it, "
-            "--out names another folder"
-        )
     if (other := run.foreign()) is not None:
         raise UserError(
             f"{run.path} is not empty and holds no run (there is {other}): "
             "name a new folder with --out"
+        )
+    if run.exists and not overwrite:
+        raise UserError(
+            f"{run.path} holds a run already: --resume goes on with it, --overwrite replaces it, "
+            "--out names another folder"
         )
     run.clear()
     data = loaded.tensors
@@ -170,17 +172,17 @@ def _peak_before(run: Run) -> float:
         return 0.0
 
 
-def _observed(run: Run, plan: Plan) -> dict[int, tuple[float, ...]]:
+def _observed(run: Run, plan: Plan, split_seed: int) -> dict[int, tuple[float, ...]]:
     """What protocol `paper` has seen of a run that goes on: all of its last epochs, or an error."""
-    seen = run.observed()
     done = run.checkpoint()[1]["epoch"] if run.checkpoint_file.is_file() else 0
+    seen = run.observed(done, split_seed)
     first = max(0, plan.train.epochs - PAPER_EPOCHS) + 1
     if not set(range(first, done + 1)) <= set(seen):
         raise UserError(
             f"protocol paper looks at every epoch from {first} on, but {run.path} is at epoch "
-            f"{done} without it: start again with --overwrite"
+            f"{done} without it (on these splits): start again with --overwrite"
         )
-    return {epoch: scores for epoch, scores in seen.items() if epoch <= done}
+    return seen
 
 
 def _same(run: Run, what: str, before: Any, now: Any) -> None:

@@ -178,7 +178,7 @@ def _run(
                 overwrite=overwrite,
                 quiet=quiet,
                 log=log,
-                notes=notes,
+                notes=notes if number == seed else (),
             )
         )
     over_seeds = _over_seeds([result["scores"] for result in results]) if seeds > 1 else {}

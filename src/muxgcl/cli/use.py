@@ -62,21 +62,26 @@ def embed(
     tables = trained.config()
     target_file = out or run / "embedded.npz"
     check_format(target_file)
-    if graph is None:
+    given: dict[str, Any] = {
+        "features": features,
+        "id_column": id_column,
+        "label_column": label_column,
+        "source_column": source,
+        "target_column": target,
+        "weight_column": weight,
+        "header": header,
+    }
+    if graph is None and (extra := [name for name, value in given.items() if value is not None]):
+        what = extra[0].replace("_", " ")
+        raise UserError(f"{what} of a new graph, but none is named after {run}")
+    if graph is None and trained.embeddings_file.is_file():
         ids, table = trained.embeddings()
     else:
-        where = Source(
-            graph=graph,
-            data_root=data_root,
-            features=features,
-            id_column=id_column,
-            label_column=label_column,
-            source_column=source,
-            target_column=target,
-            weight_column=weight,
-            header=header,
-        )
-        loaded = where.open(saved_encoding(trained))
+        if graph is None:  # stopped before its end
+            loaded = _own_graph(trained, data_root)
+        else:
+            where = Source(graph=graph, data_root=data_root, **given)
+            loaded = where.open(saved_encoding(trained))
         tensors = Graph.from_data(loaded.tensors)
         wanted = tables["data"]["features"]
         if tensors.num_features != wanted:
@@ -182,13 +187,13 @@ def cluster(
         if y is None:
             raise UserError("this graph has no labels: say how many clusters with --clusters")
         clusters = len(np.unique(y[y >= 0]))
+    groups = assign(z, clusters, seed=seed)
     scores: dict[str, Any] = {}
     if y is not None:
         found = cluster_scores(z, y, clusters=clusters, repeats=repeats, seed=seed)
         scores["clustering"] = {"clusters": clusters, **found.to_dict()}
         with trained.locked():
             trained.save_scores(scores)
-    groups = assign(z, clusters, seed=seed)
     target_file = out or run / "clusters.csv"
     save_table(target_file, ids, groups[:, None], names=["cluster"])
     _show(run, scores, as_json, clusters=str(target_file))
@@ -219,8 +224,11 @@ def _embeddings(run: Run, data_root: Path | None) -> tuple[Loaded, np.ndarray[An
 def _own_graph(run: Run, data_root: Path | None) -> Loaded:
     """The graph that a run was trained on; it must not have changed since."""
     tables = run.config()
+    if "source" not in tables:
+        raise UserError(f"{run.config_file} does not say where the graph came from")
     loaded = Source.from_table(tables["source"], data_root).open()
-    if fingerprint.of_graph(Graph.from_data(loaded.tensors)) != tables["data"]["fingerprint"]:
+    before = tables.get("data", {}).get("fingerprint")
+    if before not in (None, fingerprint.of_graph(Graph.from_data(loaded.tensors))):
         raise UserError(f"the graph that {run.path} was trained on has changed since")
     return loaded
 

@@ -63,7 +63,8 @@ def cluster(
     labelled = y >= 0
     if not labelled.any():
         raise UserError("expected labels to compare the clusters with, got none")
-    count, rows = clusters or len(np.unique(y[labelled])), unit_rows(z)
+    count = len(np.unique(y[labelled])) if clusters is None else clusters
+    rows = unit_rows(z)
     with threadpool_limits(limits=1):
         found = on_all_cores(lambda i: assign(rows, count, seed=seed + i)[labelled], range(repeats))
     return ClusteringResult(

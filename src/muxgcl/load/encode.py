@@ -8,6 +8,7 @@
   becomes zeros.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -43,6 +44,11 @@ class Encoding:
 
     numbers: dict[str, tuple[float, float]] = field(default_factory=dict)
     categories: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> bool:
+        """Whether features are other numbers than those in the columns."""
+        return bool(self.categories) or any(rule != AS_IS for rule in self.numbers.values())
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON; `from_dict` brings it back exactly."""
@@ -134,6 +140,10 @@ def check_one_kind(cells: list[str], name: str, table: str, place: Place) -> Non
 def encode(table: NodeTable, encoding: Encoding) -> tuple[Tensor, list[str]]:
     """Features [nodes, columns]: numbers first, then categories; the notes say what was missing."""
     known = {*table.number_names, *table.text}
+    if _unnamed(encoding.numbers) and _unnamed(table.number_names):
+        got, wanted = len(table.number_names), len(encoding.numbers)
+        if got != wanted:
+            raise UserError(f"{table.name} has {got} features; the model was given {wanted}")
     if absent := [name for name in (*encoding.numbers, *encoding.categories) if name not in known]:
         raise UserError(f"{table.name} lacks the columns {listed(absent)} that the model was given")
     numbers, given, notes = _encode_numbers(table, encoding)
@@ -151,6 +161,11 @@ def encode(table: NodeTable, encoding: Encoding) -> tuple[Tensor, list[str]]:
     if nothing := int((~given).sum()):
         notes.append(f"{how_many(nothing, 'node has', 'nodes have')} no features: zeros")
     return as_tensor(parts), notes
+
+
+def _unnamed(names: Collection[str]) -> bool:
+    """Whether these are columns of a matrix, which go by their place."""
+    return bool(names) and list(names) == [str(place) for place in range(len(names))]
 
 
 def _encode_numbers(table: NodeTable, encoding: Encoding) -> tuple[Matrix, Mask, list[str]]:
