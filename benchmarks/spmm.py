@@ -14,6 +14,7 @@ import torch
 from lines import append
 
 import muxgcl.kernels.pieces
+from muxgcl.capture import WARM_UP, aside, recorded
 from muxgcl.datasets import open_dataset
 from muxgcl.graph import Graph
 from muxgcl.kernels.spmm import spmm
@@ -24,18 +25,15 @@ PRODUCTS, ROUNDS = 30, 7
 
 def microseconds(*operands: Any) -> float:
     """Of one product."""
+    device = torch.device("cuda")
     product = partial(spmm, *operands)
-    product()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(PRODUCTS):
-            product()
+    aside(product, device, times=WARM_UP)
+    play = recorded(lambda: [product() for _ in range(PRODUCTS)], device)
     times: list[float] = []
     for _ in range(ROUNDS):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        graph.replay()
+        play()
         end.record()
         torch.cuda.synchronize()
         times.append(begin.elapsed_time(end) * 1e3 / PRODUCTS)

@@ -52,7 +52,6 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, lambda file: file.write(text.encode()))
 
 
-TABLES = ("run",)  # that config.toml must have
 FILES = (
     "config.toml",
     "metrics.jsonl",
@@ -117,7 +116,7 @@ class Run:
     def _is_ours(self) -> bool:
         """Whether config.toml is a run's; a damaged one may be."""
         try:
-            return all(name in tomllib.loads(self.config_file.read_text()) for name in TABLES)
+            return "run" in tomllib.loads(self.config_file.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError):
             return True
 
@@ -140,8 +139,8 @@ class Run:
             tables = tomllib.loads(self.config_file.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise UserError(f"{self.config_file} is damaged: {error}") from None
-        if absent := [name for name in TABLES if not isinstance(tables.get(name), dict)]:
-            raise UserError(f"{self.config_file} is not of a run: it has no table [{absent[0]}]")
+        if not isinstance(tables.get("run"), dict):
+            raise UserError(f"{self.config_file} is not of a run: it has no table [run]")
         return tables
 
     # progress -----------------------------------------------------------------------------------

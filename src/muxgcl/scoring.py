@@ -51,11 +51,7 @@ def check_scoring(data: AnyData, protocols: Sequence[str], splits: int) -> None:
 
 
 def _public_splits(data: AnyData, y: Array) -> list[Split]:
-    masks = [data[name].cpu().numpy() if name in data else None for name in MASKS]
-    if any(mask is None for mask in masks):
-        known = "name" in data and str(data["name"]).lower() == "cora"
-        hint = "; Cora's comes with Planetoid's own files, under --data-root" if known else ""
-        raise UserError(f"this graph brings no public split (train, val and test masks){hint}")
+    masks = (data[name].cpu().numpy() if name in data else None for name in MASKS)
     return public_splits(y, *masks)
 
 

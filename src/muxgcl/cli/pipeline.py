@@ -60,6 +60,11 @@ def run_one(
     notes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Do what is not done yet; the summary is what `--json` prints."""
+    if (other := run.foreign()) is not None:
+        raise UserError(
+            f"{run.path} is not empty and holds no run (there is {other}): "
+            "name a new folder with --out"
+        )
     with run.locked():
         _open_folder(run, plan, source, loaded, graph, resume=resume, overwrite=overwrite)
         y = labels_of(loaded.tensors) if judging else None
@@ -137,11 +142,6 @@ def _open_folder(
         if run.checkpoint_file.is_file():
             run.checkpoint()  # a damaged one is named before any work
         return
-    if (other := run.foreign()) is not None:
-        raise UserError(
-            f"{run.path} is not empty and holds no run (there is {other}): "
-            "name a new folder with --out"
-        )
     if run.exists and not overwrite:
         raise UserError(
             f"{run.path} holds a run already: --resume goes on with it, --overwrite replaces it, "

@@ -27,8 +27,8 @@ from muxgcl.measure import pick_device
 from muxgcl.plan import Plan
 from muxgcl.runs import Run
 from muxgcl.save import check_format, save_table
+from muxgcl.scoring import check_scoring, plain, score
 from muxgcl.scoring import controls as score_controls
-from muxgcl.scoring import plain, score
 
 OutFile = Annotated[
     Path | None,
@@ -152,6 +152,7 @@ def evaluate(
     names = [p.value for p in protocol or [Protocol.holdout]]
     if "paper" in names:
         raise UserError("protocol paper looks at epochs of training: ask for it in `muxgcl run`")
+    check_scoring(loaded.tensors, names, splits)
     scores, _ = score(
         z, loaded.tensors, names, splits=splits, split_seed=split_seed, clusters=False
     )
@@ -179,6 +180,7 @@ def cluster(
 ) -> None:
     """Cluster a run's embeddings by k-means; with labels, score the clusters (NMI, ARI)."""
     trained = Run(run)
+    trained.config()  # a folder that is no run is named
     ids, z = trained.embeddings()
     y = trained.labels()
     if repeats < 1:

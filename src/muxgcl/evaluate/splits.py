@@ -89,7 +89,8 @@ def public_splits(
     """
     if train_mask is None or val_mask is None or test_mask is None:
         raise UserError(
-            "expected train, val and test masks for a public split; this graph has none"
+            "expected train, val and test masks for a public split; this graph has none (Cora's "
+            "come with Planetoid's own files, under --data-root)"
         )
     count_classes(labels)
     labelled = np.asarray(labels)[:, None] >= 0

@@ -1,12 +1,12 @@
 """The engine's figures for README and docs, from `records/engine.jsonl`: nothing is typed in."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from muxgcl.reproduce.layout import Table, markdown
 from muxgcl.reproduce.paper import TITLES
+from muxgcl.reproduce.records import json_lines
 
 Row = dict[str, Any]
 BANDWIDTH = 4.8  # TB/s of an H200's memory by its datasheet
@@ -14,11 +14,8 @@ BANDWIDTH = 4.8  # TB/s of an H200's memory by its datasheet
 
 def read(path: Path) -> list[Row]:
     """The records; of several measurements of one thing the last counts."""
-    if not path.is_file():
-        return []
     last: dict[tuple[Any, ...], Row] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    for row in json_lines(path):
         keys = ("kind", "dataset", "nodes", "width", "backend", "precision", "device")
         last[tuple(row.get(key) for key in keys)] = row
     return list(last.values())
@@ -93,9 +90,8 @@ def kernels_table(rows: Sequence[Row]) -> Table:
 
 def parity_table(path: Path) -> Table:
     """Whether speed costs accuracy: the same seeds and splits on two roads."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     body = []
-    for row in map(json.loads, lines):
+    for row in json_lines(path):
         roads = [row["accuracy"][road] for road in ("fast", "plain")]
         gap = row["difference"]
         body.append(

@@ -1,6 +1,5 @@
 """MUX-GCL's presets side by side: ours, the published settings, what `auto` picks, no training."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from muxgcl.reproduce.job import settings_of
 from muxgcl.reproduce.layout import Table
 from muxgcl.reproduce.paper import TABLE1, TITLES, Printed
 from muxgcl.reproduce.plan import FIVE, Scope
-from muxgcl.reproduce.records import Found
+from muxgcl.reproduce.records import Found, json_lines
 
 Scores = list[list[float]]  # a row for each training seed, an entry for each split
 ON_BEST = (
@@ -74,22 +73,17 @@ def preset_table(found: Found, folder: Path) -> Table:
 
 def _best(folder: Path) -> Iterator[tuple[str, Scores]]:
     yield from _by_preset(folder / "presets.jsonl", "best")
-    for row in _rows(folder / "parity.jsonl"):  # five seeds on two roads: the fast one
+    for row in json_lines(folder / "parity.jsonl"):  # five seeds on two roads: the fast one
         if row["preset"] == "best" and _current({"method": "mux-gcl", "settings": {}, **row}):
             yield row["dataset"], row["per_split"]["fast"]
 
 
 def _by_preset(file: Path, preset: str) -> Iterator[tuple[str, Scores]]:
     """Scores by dataset, of settings that the preset still has, in the order of their seeds."""
-    rows = [row for row in _rows(file) if row["preset"] == preset and _current(row)]
+    rows = [row for row in json_lines(file) if row["preset"] == preset and _current(row)]
     for dataset in {row["dataset"] for row in rows}:
         seeds = {row["seed"]: row["accuracy"] for row in rows if row["dataset"] == dataset}
         yield dataset, [seeds[seed] for seed in sorted(seeds)]
-
-
-def _rows(file: Path) -> list[dict[str, Any]]:
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    return [json.loads(line) for line in lines]
 
 
 def _current(row: dict[str, Any]) -> bool:

@@ -158,6 +158,12 @@ def make_record(job: Job, result: Mapping[str, Any], **facts: Any) -> Record:
     return {**record, "digest": digest(record)}
 
 
+def json_lines(file: Path) -> list[Record]:
+    """What a benchmark recorded, a line each; nothing where there is no such file."""
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
 def digest(record: Mapping[str, Any]) -> str:
     """sha256 of everything else in the record."""
     content = {key: value for key, value in record.items() if key != "digest"}
