@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,66 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from cli_cases import FAST, TINY, ask, command_line
 
 from muxgcl import __version__
-from muxgcl.cli import app, commands  # noqa: F401  (declares the commands)
-from muxgcl.cli.app import run as command_line
 from muxgcl.config import preset
 from muxgcl.datasets import planted
-from muxgcl.evaluate import PaperProtocol
 from muxgcl.runs import Run
-
-TINY = [
-    "--preset",
-    "quick",
-    "--set",
-    "width=8",
-    "--set",
-    "projection=8",
-    "--set",
-    "projection_out=8",
-]
-FAST = [*TINY, "--epochs", "2", "--quiet", "--splits", "2", "--device", "cpu"]
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small graph as a person has it: edges and nodes as CSV, string ids."""
-    folder = tmp_path_factory.mktemp("files")
-    data = planted(nodes=60, seed=3)
-    with (folder / "edges.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["from", "to"])
-        writer.writerows([f"n{a}", f"n{b}"] for a, b in data.edge_index.T.tolist() if a < b)
-    with (folder / "nodes.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", *(f"f{i}" for i in range(data.x.shape[1])), "topic"])
-        for i, row in enumerate(data.x.tolist()):
-            writer.writerow([f"n{i}", *row, f"class {int(data.y[i])}"])
-    return folder
-
-
-@pytest.fixture(scope="module")
-def own(files: Path) -> list[str]:
-    features = str(files / "nodes.csv")
-    return [str(files / "edges.csv"), "--features", features, "--label-column", "topic"]
-
-
-@pytest.fixture(scope="module")
-def trained(own: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("runs") / "run"
-    status = command_line(
-        ["run", *own, "--method", "grace", *FAST, "--out", str(out), "--controls", "--no-report"]
-    )
-    assert status == 0
-    return out
-
-
-def ask(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    status = command_line(list(words))
-    out, err = capsys.readouterr()
-    return status, out, err
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,70 +139,6 @@ def test_evaluate_and_cluster_add_their_scores(
     assert set(scores["controls"]) == {"raw", "untrained", "propagation"}
 
 
-def test_several_seeds_make_several_runs(
-    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--seeds", "2", "--json"]
-    status, text, _ = ask(capsys, *words, "--out", str(tmp_path))
-    assert status == 0
-    runs = json.loads(text)["runs"]
-    assert [run["seed"] for run in runs] == [0, 1]
-    means = [run["scores"]["holdout"]["accuracy"]["mean"] for run in runs]
-    over = json.loads(text)["scores"]["holdout"]["accuracy"]
-    assert over == {"mean": np.mean(means), "std": np.std(means, ddof=1), "n": 2}
-    assert (tmp_path / "seed1" / "embeddings.npz").is_file()
-
-
-def test_a_finished_run_resumes_to_itself(
-    own: list[str], trained: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = Run(trained).embeddings()[1]
-    lines = Run(trained).metrics()
-    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--resume", "--json"]
-    status, text, _ = ask(capsys, *words, "--out", str(trained))
-    assert status == 0
-    assert np.array_equal(Run(trained).embeddings()[1], before)
-    told = json.loads(text)  # what was measured stays
-    assert told["loss"] == lines[-1]["loss"]
-    assert told["epoch_ms"] == round(float(np.median([line["ms"] for line in lines])), 4)
-    assert json.loads((trained / "diagnostics.json").read_text())["seconds"] > 0
-
-
-def test_a_run_that_was_stopped_is_embedded_from_its_checkpoint(
-    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "run"
-    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--out", str(out)]
-    assert ask(capsys, *words)[0] == 0
-    want = Run(out).embeddings()[1]
-    (out / "embeddings.npz").unlink()
-    assert ask(capsys, "embed", str(out), "--out", str(tmp_path / "z.npy"))[0] == 0
-    assert np.array_equal(np.load(tmp_path / "z.npy"), want)
-
-
-def test_the_runs_own_embeddings_and_clusters_need_no_other_file(
-    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = tmp_path / "files"
-    shutil.copytree(Path(own[0]).parent, files)
-    mine = [word.replace(str(Path(own[0]).parent), str(files)) for word in own]
-    out = tmp_path / "run"
-    words = ["run", *mine, "--method", "grace", *FAST, "--no-report", "--out", str(out)]
-    assert ask(capsys, *words)[0] == 0
-    nodes = (files / "nodes.csv").read_text().splitlines(keepends=True)
-    (files / "nodes.csv").write_text("".join([*nodes[:-1], nodes[-1].replace("1.0", "0.0")]))
-    status, _, err = ask(capsys, "evaluate", str(out))
-    assert (status, "has changed since" in err) == (2, True)
-    shutil.rmtree(files)
-    status, _, err = ask(capsys, "embed", str(out), "--features", "x.csv")
-    assert (status, "features of a new graph" in err) == (2, True)
-    assert ask(capsys, "embed", str(out), "--out", str(tmp_path / "z.npy"))[0] == 0
-    assert np.array_equal(np.load(tmp_path / "z.npy"), Run(out).embeddings()[1])
-    status, text, _ = ask(capsys, "cluster", str(out))
-    assert status == 0
-    assert "nmi" in text  # to standard output: it was asked for
-
-
 def test_brackets_in_names_are_told_as_they_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -271,35 +152,6 @@ def test_brackets_in_names_are_told_as_they_are(
     assert "price [/kg]" in err
     assert "[red]" in err
     assert f"{out}/embeddings.npz\n" in err  # in one line
-
-
-def test_what_cannot_be_is_told_before_training(
-    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "run"
-    for words, message in (
-        (["--splits", "0"], "splits must be at least 1"),
-        (["--protocol", "public", "--protocol", "holdout"], "brings no public split"),
-        (["--resume", "--overwrite"], "ask for one of them"),
-        (["--backend", "fused"], "needs a CUDA device"),
-        (["--set", "lr=nan"], "lr must be a number"),
-        (["--set", "temperature=inf"], "temperature must be a number"),
-        (["--seed", "99999999999999999999"], "a seed must be between"),
-        (["--set", "width=100000000000"], "not enough memory"),
-    ):
-        asked = ["run", *own, "--method", "grace", *FAST, *words, "--out", str(out)]
-        status, _, err = ask(capsys, *asked)
-        assert (status, message in err) == (2, True), err
-        assert not (out / "config.toml").exists()
-
-
-def test_a_start_that_fails_can_be_tried_again(
-    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--out", str(tmp_path / "run")]
-    status, _, err = ask(capsys, *words, "--set", "temperature=1e-30")
-    assert (status, "not a finite number at epoch 1" in err) == (2, True), err
-    assert ask(capsys, *words)[0] == 0
 
 
 def test_lists_name_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -339,10 +191,32 @@ MISTAKES = {
     "unknown device": (["run", "GRAPH", "--device", "tpu"], "got 'tpu'"),
     "absent device": (["run", "GRAPH", "--device", "cuda:7"], "no cuda:7"),
     "unknown backend": (["run", "GRAPH", "--backend", "fast"], "got 'fast'"),
+    "a backend that needs a GPU": (
+        ["run", "GRAPH", "--device", "cpu", "--backend", "fused"],
+        "needs a CUDA device",
+    ),
+    "a rate that is no number": (["run", "GRAPH", "--set", "lr=nan"], "lr must be a number"),
+    "an infinite temperature": (
+        ["run", "GRAPH", "--set", "temperature=inf"],
+        "temperature must be a number",
+    ),
+    "a seed beyond 64 bits": (["run", "GRAPH", "--seed", "9" * 20], "a seed must be between"),
+    "a table beyond memory": (
+        ["run", "GRAPH", "--method", "grace", "--set", "width=100000000000"],
+        "not enough memory",
+    ),
+    "no splits": (["run", "GRAPH", "--splits", "0"], "splits must be at least 1"),
+    "no public split": (
+        ["run", "GRAPH", "--protocol", "public", "--protocol", "holdout"],
+        "masks for a public split; this graph has none",
+    ),
+    "resume and overwrite": (["run", "GRAPH", "--resume", "--overwrite"], "ask for one of them"),
     "unknown option": (["run", "GRAPH", "--nope"], "--nope"),
     "no graph": (["run"], "GRAPH"),
     "unwritable folder": (["run", "GRAPH", "--out", "/proc/run"], "cannot write"),
     "not a run": (["embed", "/tmp"], "not a run folder"),
+    "no run to cluster": (["cluster", "EMPTY"], "not a run folder"),
+    "no run to evaluate": (["evaluate", "EMPTY"], "not a run folder"),
     "absent dataset": (["run", "photo", "--data-root", "EMPTY"], "photo"),
 }
 
@@ -382,44 +256,6 @@ def test_features_that_are_no_numbers_are_refused(
     assert len(err.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (["--method", "mux-gcl"], "begun with another method"),
-        (["--method", "grace", "--seed", "5"], "begun with another seed"),
-        (["--method", "grace", "--set", "temperature=0.9"], "another temperature"),
-    ],
-)
-def test_a_folder_of_another_run_is_not_resumed(
-    own: list[str], trained: Path, change: list[str], message: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    words = ["run", *own, *FAST, *change, "--resume", "--out", str(trained)]
-    status, _, err = ask(capsys, *words)
-    assert (status, len(err.splitlines())) == (2, 1)
-    assert message in err
-
-
-def test_a_run_is_not_overwritten_unasked(
-    own: list[str], trained: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, _, err = ask(capsys, "run", *own, "--method", "grace", *FAST, "--out", str(trained))
-    assert status == 2
-    assert "--resume" in err
-
-
-@pytest.mark.parametrize("more", [[], ["--resume"], ["--overwrite"]])
-def test_a_folder_with_other_things_is_left_alone(
-    own: list[str], tmp_path: Path, more: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "thesis.txt").write_text("years of work")
-    words = ["run", *own, "--method", "grace", *FAST, "--out", str(tmp_path), *more]
-    status, _, err = ask(capsys, *words)
-    assert (status, len(err.splitlines())) == (2, 1)
-    assert "holds no run (there is thesis.txt)" in err
-    assert (tmp_path / "thesis.txt").read_text() == "years of work"
-
-
 def test_as_many_clusters_as_asked_for_are_made_and_scored(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -456,62 +292,6 @@ def test_auto_tells_the_settings_that_are_used(
     assert status == 0
     assert "lr = " not in err
     assert Run(run).config()["train"]["lr"] == preset("node2vec", "paper", "default")["lr"]
-
-
-def test_protocol_paper_survives_a_stop(
-    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setattr("muxgcl.experiment.CHECKPOINT_SECONDS", -1.0)
-    words = ["run", *own, "--method", "grace", *TINY, "--epochs", "5", "--quiet", "--no-report"]
-    words += ["--splits", "2", "--device", "cpu", "--protocol", "paper", "--json"]
-    status, text, _ = ask(capsys, *words, "--out", str(tmp_path / "whole"))
-    assert status == 0
-    want = json.loads(text)["scores"]["paper"]
-    observe = PaperProtocol.observe
-
-    def breaks(self: PaperProtocol, epoch: int, z: np.ndarray) -> tuple[float, ...]:
-        if epoch == 4:
-            raise RuntimeError("the power went off")
-        return observe(self, epoch, z)
-
-    stopped = [*words, "--out", str(tmp_path / "stopped")]
-    monkeypatch.setattr(PaperProtocol, "observe", breaks)
-    with pytest.raises(RuntimeError, match="power"):
-        ask(capsys, *stopped)
-    seen = []
-
-    def looks(self: PaperProtocol, epoch: int, z: np.ndarray) -> tuple[float, ...]:
-        seen.append(epoch)
-        return observe(self, epoch, z)
-
-    monkeypatch.setattr(PaperProtocol, "observe", looks)
-    status, text, _ = ask(capsys, *stopped, "--resume")
-    assert status == 0
-    assert seen == [4, 5]
-    assert json.loads(text)["scores"]["paper"] == want
-    assert want["unselected"]["n"] == 5 * 3
-    (tmp_path / "stopped" / "observed.jsonl").unlink()  # as if it had been run without
-    status, _, err = ask(capsys, *stopped, "--resume")
-    assert (status, len(err.splitlines())) == (2, 1)
-    assert "every epoch from 1 on" in err
-    other_splits = [*words, "--out", str(tmp_path / "whole"), "--split-seed", "7", "--resume"]
-    status, _, err = ask(capsys, *other_splits)
-    assert (status, "on these splits" in err) == (2, True)
-
-
-def test_a_corrupted_checkpoint_is_one_line(
-    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "run"
-    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--out", str(out)]
-    assert ask(capsys, *words)[0] == 0
-    file = out / "checkpoint.safetensors"
-    file.write_bytes(file.read_bytes()[:100])
-    for again in ([*words, "--resume"], ["embed", str(out), *own]):
-        status, _, err = ask(capsys, *again)
-        assert (status, len(err.splitlines())) == (2, 1)
-        assert "damaged" in err
 
 
 def test_test_labels_change_the_test_score_alone(tmp_path: Path) -> None:
