@@ -131,7 +131,8 @@ def test_a_mistake_is_one_line(
 ) -> None:
     plain = TUNE if "raw" not in words else TUNE[:5]  # the others' settings are none of raw's
     assert command_line([*plain, *words]) == 2
-    assert message in capsys.readouterr().err.splitlines()[-1]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
     assert not (own / "runs").exists()
 
 

@@ -1,6 +1,6 @@
 """What a person sees while training: a bar with the loss of each scale, on standard error."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -31,6 +31,7 @@ class TrainingBar:
         self.tasks: dict[str, TaskID] = {}
 
     def _task(self, name: str, total: int) -> TaskID:
+        self.bar.start()
         if name not in self.tasks:
             self.tasks[name] = self.bar.add_task(name, total=total, losses="", speed="")
         return self.tasks[name]
@@ -53,6 +54,16 @@ class TrainingBar:
 
 
 @contextmanager
+def _shown(bar: Progress) -> Iterator[Progress]:
+    """Stopped at the end, if it was started: an empty bar would leave an empty line."""
+    try:
+        yield bar
+    finally:
+        if bar.tasks:
+            bar.stop()
+
+
+@contextmanager
 def training_bar(epochs: int, *, quiet: bool = False) -> Iterator[TrainingBar]:
     """A bar that stays where it ended; nothing where standard error is no terminal."""
     columns = (
@@ -63,31 +74,40 @@ def training_bar(epochs: int, *, quiet: bool = False) -> Iterator[TrainingBar]:
         TextColumn("{task.fields[speed]}"),
         TimeRemainingColumn(compact=True),
     )
-    with Progress(*columns, console=console, disable=quiet) as bar:
+    with _shown(Progress(*columns, console=console, disable=quiet)) as bar:
         yield TrainingBar(bar, epochs)
 
 
 class SearchBar:
     """Told of each trial of a search and of each block of epochs; shows the best so far."""
 
-    def __init__(self, bar: Progress, trials: int) -> None:
-        self.bar, self.done = bar, 0
-        self.task = bar.add_task("tuning", total=trials, best="", now="")
+    def __init__(self, bar: Progress, trials: int, notes: Sequence[str]) -> None:
+        self.bar, self.trials, self.notes = bar, trials, notes
+        self.done = 0
+        self.task: TaskID | None = None  # until the search has begun
 
     def trial(self, done: int, best: str) -> None:
-        """So many trials are done."""
+        """So many trials are done; none, when it begins."""
         self.done = done
+        if self.task is None:
+            for note in self.notes:
+                console.print(note, style="dim")
+            self.bar.start()
+            self.task = self.bar.add_task("tuning", total=self.trials, best="", now="")
         self.bar.update(self.task, completed=done, best=best, now="")
 
     def block(self, block: list[Epoch]) -> None:
         """How far the trial in hand is."""
+        assert self.task is not None
         now = f"trial {self.done + 1}: epoch {block[-1].number}, loss {block[-1].loss:.3f}"
         self.bar.update(self.task, now=now)
 
 
 @contextmanager
-def search_bar(trials: int, *, quiet: bool = False) -> Iterator[SearchBar]:
-    """A bar of trials; nothing where standard error is no terminal."""
+def search_bar(
+    trials: int, notes: Sequence[str] = (), *, quiet: bool = False
+) -> Iterator[SearchBar]:
+    """A bar of trials, below notes that are told once the search begins."""
     columns = (
         TextColumn("{task.description}", table_column=Column(no_wrap=True, min_width=8)),
         BarColumn(bar_width=24 if console.width > WIDE else 6),
@@ -96,5 +116,5 @@ def search_bar(trials: int, *, quiet: bool = False) -> Iterator[SearchBar]:
         TextColumn("{task.fields[now]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, disable=quiet) as bar:
-        yield SearchBar(bar, trials)
+    with _shown(Progress(*columns, console=console, disable=quiet)) as bar:
+        yield SearchBar(bar, trials, notes)

@@ -94,8 +94,6 @@ def tune(
         header=header,
     )
     loaded = where.open()
-    for note in loaded.notes:
-        console.print(note, style="dim")
     tensors = Graph.from_data(loaded.tensors)
     measure = tuning.measure_of(
         loaded,
@@ -113,8 +111,8 @@ def tune(
     fixed: dict[str, Any] = dict(parse_pairs(settings or []))
     if epochs is not None:
         fixed["epochs"] = epochs
-    console.print(f"settings are chosen by {measure.words}", style="dim")
-    with search_bar(trials, quiet=quiet) as bar:
+    notes = [*loaded.notes, f"settings are chosen by {measure.words}"]
+    with search_bar(trials, notes, quiet=quiet) as bar:
         try:
             outcome = tuning.tune(
                 tensors,
