@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from muxgcl.affinity import AffinityConfig, estimate, patches
-from muxgcl.datasets import planted
+from muxgcl.io import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.affinity import Roads, SkipGram, skip_gram, skipgram
-from muxgcl.datasets import planted
+from muxgcl.io import planted
 from muxgcl.graph import Graph
 
 

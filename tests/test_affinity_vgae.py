@@ -8,9 +8,9 @@ from torch.distributions import Normal, kl_divergence
 from torch.testing import assert_close
 
 from muxgcl.affinity import Vgae
-from muxgcl.affinity.vgae import one_direction, reconstruction
+from muxgcl.affinity.autoencoder import one_direction, reconstruction
 from muxgcl.augment import clean
-from muxgcl.datasets import planted
+from muxgcl.io import planted
 from muxgcl.graph import Adjacency, Graph
 
 

@@ -8,10 +8,10 @@ import muxgcl
 
 
 def test_load_is_the_function_though_a_package_has_its_name() -> None:
-    from muxgcl.load import Loaded, load
+    from muxgcl.io.load import Loaded, load
 
-    assert muxgcl.load is load
-    assert Loaded.__module__.startswith("muxgcl.load.")
+    assert muxgcl.io.load is load
+    assert Loaded.__module__.startswith("muxgcl.io.load.")
 
 
 def test_every_promised_name_is_there() -> None:

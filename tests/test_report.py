@@ -19,7 +19,7 @@ from muxgcl.errors import UserError
 from muxgcl.report import layout, nodes, read_run
 from muxgcl.report.palette import CATEGORIES
 from muxgcl.report.scores import flatten
-from muxgcl.runs import Run
+from muxgcl.runs.folder import Run
 
 
 def unpack(text: str, kind: str) -> np.ndarray:

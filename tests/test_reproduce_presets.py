@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from muxgcl.plan import Plan
-from muxgcl.reproduce.layout import Table
+from muxgcl.runs.plan import Plan
+from muxgcl.reproduce.typeset import Table
 from muxgcl.reproduce.presets import preset_table
 from muxgcl.reproduce.records import Found
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from muxgcl.datasets import planted
+from muxgcl.io import planted
 from muxgcl.graph import Graph
 from muxgcl.methods import Context
 from muxgcl.methods.mux_gcl import MuxGcl, MuxGclConfig

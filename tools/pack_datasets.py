@@ -23,9 +23,9 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from muxgcl.datasets import DATASETS, load_dataset
-from muxgcl.datasets.load import SPLIT
-from muxgcl.datasets.raw import read_planetoid
+from muxgcl.io import DATASETS, load_dataset
+from muxgcl.io.named import SPLIT
+from muxgcl.io.raw_files import read_planetoid
 
 TARGET = Path(__file__).parents[1] / "src" / "muxgcl" / "data"
 ISOLATED_AND_FEATURELESS = {"cora": (0, 0), "citeseer": (48, 15)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from muxgcl.reproduce import engine
 from muxgcl.reproduce.documents import with_block, write_documents
-from muxgcl.runs import write_text
+from muxgcl.io.files import write_text
 
 
 def main() -> None:

@@ -4,9 +4,9 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import clean
-from muxgcl.datasets import load_dataset
-from muxgcl.datasets.planted import planted
-from muxgcl.encoder import GCN
+from muxgcl.io import load_dataset
+from muxgcl.io.planted import planted
+from muxgcl.nn.gcn import GCN
 from muxgcl.evaluate.controls import propagated_features
 from muxgcl.graph import Graph
 from muxgcl.methods import Context

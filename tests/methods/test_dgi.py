@@ -6,8 +6,8 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import View, clean
-from muxgcl.datasets.planted import planted
-from muxgcl.encoder import GCN
+from muxgcl.io.planted import planted
+from muxgcl.nn.gcn import GCN
 from muxgcl.graph import Graph
 from muxgcl.losses.infomax import Discriminator, infomax
 from muxgcl.methods.dgi import real_and_shuffled, shuffle

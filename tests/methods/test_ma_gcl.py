@@ -3,8 +3,8 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import clean
-from muxgcl.datasets import planted
-from muxgcl.encoder import GCN
+from muxgcl.io import planted
+from muxgcl.nn.gcn import GCN
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.methods import Context

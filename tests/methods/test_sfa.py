@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import both
-from muxgcl.datasets import planted
+from muxgcl.io import planted
 from muxgcl.graph import Graph
 from muxgcl.methods import Context
 from muxgcl.methods.grace import Grace, GraceConfig

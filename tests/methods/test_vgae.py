@@ -4,7 +4,7 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import clean
-from muxgcl.datasets.planted import planted
+from muxgcl.io.planted import planted
 from muxgcl.graph import Graph
 from muxgcl.methods import Context
 from muxgcl.methods.gae import Gae, GaeConfig

@@ -15,9 +15,9 @@ from muxgcl.affinity import cache as on_disk
 from muxgcl.affinity.config import AffinityConfig
 from muxgcl.affinity.pooling import pool
 from muxgcl.affinity.skipgram import skip_gram
-from muxgcl.affinity.vgae import vgae
+from muxgcl.affinity.autoencoder import vgae
 from muxgcl.errors import UserError
-from muxgcl.fingerprint import fingerprint, tensors_of
+from muxgcl.graph_hash import fingerprint, tensors_of
 from muxgcl.graph import Graph
 from muxgcl.seeding import seeded
 

@@ -8,11 +8,11 @@ import typer
 from rich.table import Table
 
 from muxgcl.bench.epoch import bench_epoch
-from muxgcl.bench.kernels import bench_kernels
+from muxgcl.bench.contrast import bench_kernels
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, results
-from muxgcl.config import unknown_name
+from muxgcl.runs.settings import unknown_name
 from muxgcl.errors import UserError
 from muxgcl.kernels import PRECISIONS
 

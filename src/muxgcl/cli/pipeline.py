@@ -15,15 +15,16 @@ from muxgcl.cli.log import Log, logged
 from muxgcl.cli.progress import console, training_bar
 from muxgcl.cli.show import show_scores
 from muxgcl.cli.source import Source, save_encoding
-from muxgcl.diagnostics import diagnose
+from muxgcl.runs.diagnostics import diagnose
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol
-from muxgcl.experiment import Fitted, Stopped, fit
+from muxgcl.runs.fit import Fitted, Stopped, fit
 from muxgcl.graph import Graph
-from muxgcl.load import Loaded
-from muxgcl.plan import Plan
-from muxgcl.runs import Run, write_atomically, write_text
-from muxgcl.scoring import controls, labels_of, plain, score
+from muxgcl.io.load import Loaded
+from muxgcl.runs.plan import Plan
+from muxgcl.io.files import write_atomically, write_text
+from muxgcl.runs.folder import Run
+from muxgcl.runs.scoring import controls, labels_of, plain, score
 
 PAPER_EPOCHS = 100  # protocol `paper` looks at this many last epochs
 

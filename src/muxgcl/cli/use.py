@@ -18,17 +18,17 @@ from muxgcl.cli.source import Source, saved_encoding
 from muxgcl.errors import UserError
 from muxgcl.evaluate import assign
 from muxgcl.evaluate import cluster as cluster_scores
-from muxgcl.experiment import embed as embed_graph
-from muxgcl.experiment import restore
+from muxgcl.runs.fit import embed as embed_graph
+from muxgcl.runs.fit import restore
 from muxgcl.graph import Graph
-from muxgcl.links import held_out_links
-from muxgcl.load import Loaded
-from muxgcl.measure import pick_device
-from muxgcl.plan import Plan
-from muxgcl.runs import Run
-from muxgcl.save import check_format, save_table
-from muxgcl.scoring import check_scoring, plain, score
-from muxgcl.scoring import controls as score_controls
+from muxgcl.runs.held_out import held_out_links
+from muxgcl.io.load import Loaded
+from muxgcl.runs.environment import pick_device
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.folder import Run
+from muxgcl.io.save import check_format, save_table
+from muxgcl.runs.scoring import check_scoring, plain, score
+from muxgcl.runs.scoring import controls as score_controls
 
 OutFile = Annotated[
     Path | None,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from muxgcl.encoder import GCN, Activation
+from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.graph import Graph
 from muxgcl.methods.base import Context, Method
 from muxgcl.shapes import Scalar

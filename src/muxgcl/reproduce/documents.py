@@ -6,12 +6,12 @@ from pathlib import Path
 
 from muxgcl.errors import UserError
 from muxgcl.reproduce.claims import plain_words
-from muxgcl.reproduce.layout import Table, markdown
-from muxgcl.reproduce.plan import ARTEFACTS, Scope
+from muxgcl.reproduce.typeset import Table, markdown
+from muxgcl.reproduce.artefacts import ARTEFACTS, Scope
 from muxgcl.reproduce.presets import preset_table
 from muxgcl.reproduce.records import Found, Shelf
 from muxgcl.reproduce.render import Rendered, render, told, write_figure
-from muxgcl.runs import write_text
+from muxgcl.io.files import write_text
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 HEADINGS = {

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from muxgcl.reproduce.layout import Table, markdown
+from muxgcl.reproduce.typeset import Table, markdown
 from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.records import json_lines
 

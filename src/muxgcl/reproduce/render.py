@@ -12,12 +12,12 @@ from muxgcl.report.style import save, styled
 from muxgcl.reproduce import figures, theory_tables
 from muxgcl.reproduce.cost import table5
 from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
-from muxgcl.reproduce.layout import Table, latex, markdown
-from muxgcl.reproduce.plan import Scope, needed
+from muxgcl.reproduce.typeset import Table, latex, markdown
+from muxgcl.reproduce.artefacts import Scope, needed
 from muxgcl.reproduce.records import Found, Record, Shelf
 from muxgcl.reproduce.tables import table1, table2
 from muxgcl.reproduce.variants import table3, table4
-from muxgcl.runs import write_atomically, write_text
+from muxgcl.io.files import write_atomically, write_text
 
 TABLES: dict[str, Callable[[Found, Scope], list[Table]]] = {
     "table1": table1,

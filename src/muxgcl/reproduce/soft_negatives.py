@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from muxgcl.diagnostics import random_pairs
+from muxgcl.runs.diagnostics import random_pairs
 from muxgcl.graph import Graph
 from muxgcl.methods.mux_gcl import MuxGcl
 from muxgcl.shapes import Nodes

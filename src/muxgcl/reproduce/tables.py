@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from muxgcl.evaluate import Summary, summarise
 from muxgcl.reproduce import numbers
-from muxgcl.reproduce.layout import Table
+from muxgcl.reproduce.typeset import Table
 from muxgcl.reproduce.numbers import DASH, PAIRED
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TITLES
-from muxgcl.reproduce.plan import CHIEF, CLUSTERED, CONTROLS, REPEATS, Scope
+from muxgcl.reproduce.artefacts import CHIEF, CLUSTERED, CONTROLS, REPEATS, Scope
 from muxgcl.reproduce.records import Found
 
 

@@ -10,8 +10,8 @@ import torch
 from muxgcl import fingerprint
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.plan import Plan, check, find_method
-from muxgcl.train import NonFiniteLoss
+from muxgcl.runs.plan import Plan, check, find_method
+from muxgcl.runs.loop import NonFiniteLoss
 from muxgcl.tune.measure import Measure, NotFinite, OnBlock, digest
 from muxgcl.tune.space import Point, point_of, settings_of, space_of
 from muxgcl.tune.study import Tried, open_study

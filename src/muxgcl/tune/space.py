@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, get_origin
 
 from muxgcl import auto
-from muxgcl.config import TrainConfig, hints
+from muxgcl.runs.settings import TrainConfig, hints
 from muxgcl.errors import UserError
 from muxgcl.methods import Method
 
