@@ -13,11 +13,11 @@ from pathlib import Path
 
 from lines import append
 
-from muxgcl.io import open_dataset
 from muxgcl.evaluate import holdout, paired_difference, summarise
-from muxgcl.runs.fit import fit
 from muxgcl.graph import Graph
+from muxgcl.io import open_dataset
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
+from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan
 
 ROADS = {"fast": ("auto", "auto"), "plain": ("reference/fp32", "off")}  # backend, capture

@@ -12,11 +12,11 @@ from typing import Any
 
 from lines import append
 
-from muxgcl.io import open_dataset
 from muxgcl.evaluate import holdout, summarise
-from muxgcl.runs.fit import fit
 from muxgcl.graph import Graph
+from muxgcl.io import open_dataset
 from muxgcl.runs.environment import commit, versions
+from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan
 
 

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from lines import append
 
-from muxgcl.io import open_dataset
 from muxgcl.evaluate import holdout
-from muxgcl.runs.fit import fit
 from muxgcl.graph import Graph
+from muxgcl.io import open_dataset
 from muxgcl.runs.environment import commit, device_name, pick_device
+from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan
 
 SPLIT_SEED = 1000  # results are reported with other splits

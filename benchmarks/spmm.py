@@ -14,9 +14,9 @@ import torch
 from lines import append
 
 import muxgcl.kernels.pieces
-from muxgcl.kernels.capture import WARM_UP, aside, recorded
-from muxgcl.io import open_dataset
 from muxgcl.graph import Graph
+from muxgcl.io import open_dataset
+from muxgcl.kernels.capture import WARM_UP, aside, recorded
 from muxgcl.kernels.spmm import spmm
 from muxgcl.runs.environment import commit, device_name, versions
 

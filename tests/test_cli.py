@@ -12,9 +12,9 @@ import torch
 from cli_cases import FAST, TINY, ask, command_line
 
 from muxgcl import __version__
-from muxgcl.runs.settings import preset
 from muxgcl.io import planted
 from muxgcl.runs.folder import Run
+from muxgcl.runs.settings import preset
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,8 +296,8 @@ def test_auto_tells_the_settings_that_are_used(
 
 def test_test_labels_change_the_test_score_alone(tmp_path: Path) -> None:
     """Training sees no labels at all: other labels, the same embeddings."""
-    from muxgcl.runs.fit import fit
     from muxgcl.graph import Graph
+    from muxgcl.runs.fit import fit
     from muxgcl.runs.plan import Plan
 
     data = planted(nodes=60, seed=3)

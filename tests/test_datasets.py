@@ -17,10 +17,10 @@ from torch_geometric.data import Data
 from torch_geometric.io import read_npz, read_planetoid_data
 from torch_geometric.utils import coalesce, degree, subgraph
 
+from muxgcl.errors import UserError
 from muxgcl.io import DATASETS, at_hand, data_root, load_dataset, planted
 from muxgcl.io.named import SPLIT
 from muxgcl.io.same_nodes import same_nodes
-from muxgcl.errors import UserError
 
 SHARED = Path(__file__).parents[1].resolve().parent / "shared" / "datasets"
 PUBLISHED = ["cora", "citeseer", "pubmed", "photo", "computers"]

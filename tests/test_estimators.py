@@ -12,10 +12,10 @@ from sklearn.exceptions import NotFittedError
 from torch_geometric.data import Data
 
 from muxgcl import METHODS, MuxGCL, NodeEmbedder
-from muxgcl.io import planted
 from muxgcl.errors import UserError
 from muxgcl.evaluate.statistics import Difference
 from muxgcl.graph import Graph
+from muxgcl.io import planted
 from muxgcl.io.load import load
 
 TINY = {"width": 8, "projection": 8, "projection_out": 8}

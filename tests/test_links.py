@@ -5,13 +5,13 @@ import pandas
 import pytest
 import torch
 
-from muxgcl.io import planted
 from muxgcl.errors import UserError
 from muxgcl.evaluate import link_prediction
-from muxgcl.runs.fit import fit
-from muxgcl.runs.held_out import held_out_links, made_from_edges, without_links
+from muxgcl.io import planted
 from muxgcl.io.load import Loaded, load
 from muxgcl.io.structure import structural_features
+from muxgcl.runs.fit import fit
+from muxgcl.runs.held_out import held_out_links, made_from_edges, without_links
 from muxgcl.runs.plan import Plan
 
 

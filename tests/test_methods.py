@@ -14,14 +14,14 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.data import Data
 
-from muxgcl.runs.settings import TrainConfig, preset, split_settings
-from muxgcl.io.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import METHODS, Context, Method, total
-from muxgcl.runs.plan import Plan
-from muxgcl.seeding import seeded
 from muxgcl.runs.loop import Trainer
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.settings import TrainConfig, preset, split_settings
+from muxgcl.seeding import seeded
 
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 DATA_ROOT = Path(__file__).parents[2] / "shared" / "datasets"

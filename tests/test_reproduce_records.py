@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from reproduce_cases import SMALL, fill, record_of
 
-from muxgcl.runs.settings import preset
 from muxgcl.errors import UserError
 from muxgcl.reproduce import job as job_module
-from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.artefacts import ARTEFACTS, plan
+from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.records import Found, Shelf, digest
+from muxgcl.runs.settings import preset
 
 JOBS = plan(ARTEFACTS, SMALL)
 GRACE = SMALL.scored("grace", "cora")

@@ -12,16 +12,16 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from muxgcl.runs.settings import TrainConfig
-from muxgcl.io import planted
 from muxgcl.errors import UserError
-from muxgcl.runs.fit import Stopped, fit
 from muxgcl.graph import Graph
+from muxgcl.io import planted
 from muxgcl.methods import METHODS, Context
-from muxgcl.runs.plan import Plan
+from muxgcl.runs.fit import Stopped, fit
 from muxgcl.runs.folder import Run
-from muxgcl.seeding import seeded
 from muxgcl.runs.loop import NonFiniteLoss, Trainer
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.settings import TrainConfig
+from muxgcl.seeding import seeded
 
 SMALL = {"width": 8, "projection": 8}
 
@@ -164,7 +164,7 @@ def test_capture_needs_a_gpu(graph: Graph) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from muxgcl import experiment
+from muxgcl.runs import fit as experiment
 from muxgcl.io import planted
 from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan

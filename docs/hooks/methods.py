@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args, get_origin
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from muxgcl.runs.settings import hints
 from muxgcl.methods import METHODS, Method
+from muxgcl.runs.settings import hints
 
 PAGE = "methods.md"
 INTRODUCTION = """\

@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muxgcl.errors import UserError
-from muxgcl.runs.fit import embed, fit
 from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding, Loaded, load
-from muxgcl.runs.plan import Plan
+from muxgcl.runs.fit import embed, fit
 from muxgcl.runs.loop import Epoch
+from muxgcl.runs.plan import Plan
 
 Array = np.ndarray[Any, Any]
 RandomState: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None

@@ -8,10 +8,10 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.affinity.pick import pick
-from muxgcl.io.planted import planted
-from muxgcl.runs.fit import embed, fit
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import METHODS
+from muxgcl.runs.fit import embed, fit
 from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
 

@@ -5,12 +5,12 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from muxgcl.io.planted import planted
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.losses.infomax import infomax
 from muxgcl.methods import Context
-from muxgcl.methods.parts.diffusion import BLOCK_BYTES, diffusion
 from muxgcl.methods.mvgrl import Mvgrl, MvgrlConfig
+from muxgcl.methods.parts.diffusion import BLOCK_BYTES, diffusion
 from muxgcl.sparse import SparseMatrix
 
 GRAPH = Graph.from_data(planted(nodes=40, isolated=2))

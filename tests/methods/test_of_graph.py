@@ -3,8 +3,8 @@
 import torch
 from torch.testing import assert_close
 
-from muxgcl.io.planted import planted
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods.parts.of_graph import OfGraph, row_normalized
 from muxgcl.sparse import SparseMatrix
 

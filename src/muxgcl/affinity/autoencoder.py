@@ -17,13 +17,13 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from muxgcl.nn.adam import Adam
 from muxgcl.affinity.pick import pick
 from muxgcl.affinity.walks import contains
 from muxgcl.augment import clean
-from muxgcl.kernels.capture import repeat
-from muxgcl.nn.gcn import GCN
 from muxgcl.graph import Adjacency, Graph
+from muxgcl.kernels.capture import repeat
+from muxgcl.nn.adam import Adam
+from muxgcl.nn.gcn import GCN
 from muxgcl.shapes import EdgeIndex, Nodes, PerEdge, Scalar
 
 LARGEST_LOG_STD = 10.0  # keeps the noise finite

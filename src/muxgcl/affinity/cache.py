@@ -6,7 +6,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from muxgcl.graph_hash import fingerprint
+from muxgcl.graph import fingerprint
 from muxgcl.io.files import write_atomically
 
 

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
+from muxgcl.errors import UserError
 from muxgcl.io.raw_files import read_raw
 from muxgcl.io.registry import DATASETS, Dataset
 from muxgcl.io.same_nodes import same_nodes
-from muxgcl.errors import UserError
 from muxgcl.tensors import Tensors, both_ways
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _missing(dataset: Dataset, folder: Path) -> list[str]:
 def _read_packaged(dataset: Dataset) -> Tensors:
     """Words as CSR indices, each edge once; `split` is 1, 2, 3 for train, val, test nodes."""
     with (
-        (files("muxgcl") / "data" / f"{dataset.name}.npz").open("rb") as file,
+        (files("muxgcl.io") / "data" / f"{dataset.name}.npz").open("rb") as file,
         np.load(file, allow_pickle=False) as packed,
     ):
         arrays = dict(packed)

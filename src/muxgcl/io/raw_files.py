@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
-from muxgcl.io.registry import Dataset
 from muxgcl.errors import UserError
+from muxgcl.io.registry import Dataset
 from muxgcl.tensors import Tensors
 
 _MALFORMED = (  # what a truncated or foreign file raises in the readers below

@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import issparse
 
 from muxgcl.errors import UserError
-from muxgcl.io.load import delimited, networks, parquet
+from muxgcl.io import delimited, networks, parquet
 from muxgcl.io.benchmark import read_graph_npz
 from muxgcl.io.edges import EdgeList, edge_list
 from muxgcl.io.frames import is_frame, read_frame

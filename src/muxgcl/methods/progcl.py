@@ -32,7 +32,6 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from muxgcl.augment import Corrupt, both, clean
-from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import contrast, negative_sum
@@ -41,6 +40,7 @@ from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.centrality import adaptive_views, drop_weights
 from muxgcl.methods.parts.hardness import Hardness
 from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
 from muxgcl.shapes import Nodes, PerNode, Scalar
 

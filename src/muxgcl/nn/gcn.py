@@ -19,8 +19,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from muxgcl.augment import View
-from muxgcl.nn.bias import add_bias
 from muxgcl.errors import UserError
+from muxgcl.nn.bias import add_bias
 from muxgcl.shapes import Nodes, Scale
 
 Activation = Literal["relu", "prelu", "rrelu", "elu", "none"]

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from muxgcl.augment import View
-from muxgcl.nn.bias import add_bias
 from muxgcl.errors import UserError
+from muxgcl.nn.bias import add_bias
 from muxgcl.shapes import Nodes
 
 

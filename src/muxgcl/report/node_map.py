@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from muxgcl.evaluate import assign
 from muxgcl.evaluate.arrays import Edges, Index, Labels, Rows, unit_rows
-from muxgcl.report.project import Map, maps
 from muxgcl.report.palette import CATEGORIES, RAMP
+from muxgcl.report.project import Map, maps
 from muxgcl.report.record import Column, RunRecord
 
 MOST_NODES = 30_000  # that a browser moves smoothly; of a larger graph a sample is shown

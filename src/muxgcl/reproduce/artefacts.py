@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from muxgcl.runs.settings import unknown_name
-from muxgcl.io import DATASETS
 from muxgcl.errors import UserError
+from muxgcl.io import DATASETS
 from muxgcl.methods import METHODS
 from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES, Job, settings_of
 from muxgcl.reproduce.paper import TABLE1, TABLE2, TABLE3, TABLE4
+from muxgcl.runs.settings import unknown_name
 
 ARTEFACTS = (
     "table1",

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from muxgcl.runs.fit import Fitted
 from muxgcl.losses.multiscale import WEIGHTS
 from muxgcl.methods.grace import Grace
 from muxgcl.methods.mux_gcl import MuxGcl
+from muxgcl.runs.fit import Fitted
 from muxgcl.seeding import seeded
 from muxgcl.shapes import Nodes
 

@@ -17,12 +17,12 @@ from torch import Tensor
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
-from muxgcl.runs.environment import device_name, peak_memory, pick_device
 from muxgcl.methods import Method
-from muxgcl.runs.plan import Plan, build
+from muxgcl.runs.environment import device_name, peak_memory, pick_device
 from muxgcl.runs.folder import Run
-from muxgcl.seeding import seeded
 from muxgcl.runs.loop import Epoch, Trainer, load_weights
+from muxgcl.runs.plan import Plan, build
+from muxgcl.seeding import seeded
 
 CHECKPOINT_SECONDS = 10.0
 

@@ -3,12 +3,11 @@
 import fcntl
 import json
 import os
-import tempfile
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -16,41 +15,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from muxgcl.runs.settings import to_toml
 from muxgcl.errors import UserError
-
-
-def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write to a temporary name beside `path`, then rename: readers never see half a file."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, _mode())
-        os.replace(name, path)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _mode() -> int:
-    """Of a new file, as the user's umask has it: a temporary one is its owner's alone."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-def write_text(path: Path, text: str) -> None:
-    """A whole text file, or none."""
-    write_atomically(path, lambda file: file.write(text.encode()))
-
+from muxgcl.io.files import append_lines, new_file_mode, read_lines, write_atomically, write_text
+from muxgcl.runs.settings import to_toml
 
 FILES = (
     "config.toml",
@@ -152,22 +119,22 @@ class Run:
 
     def log(self, lines: list[dict[str, Any]]) -> None:
         """Append one line an epoch."""
-        _append(self.metrics_file, lines)
+        append_lines(self.metrics_file, lines)
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines written so far."""
-        return _lines(self.metrics_file)
+        return read_lines(self.metrics_file)
 
     def log_observed(self, epoch: int, accuracies: Sequence[float], split_seed: int) -> None:
         """Append what protocol `paper` saw of an epoch."""
         line = {"epoch": epoch, "split_seed": split_seed, "accuracy": list(accuracies)}
-        _append(self.observed_file, [line])
+        append_lines(self.observed_file, [line])
 
     def observed(self, epochs: int, split_seed: int) -> dict[int, tuple[float, ...]]:
         """What it has seen up to that epoch, on splits of that seed; other lines are dropped."""
         lines = [
             line
-            for line in _lines(self.observed_file)
+            for line in read_lines(self.observed_file)
             if line["epoch"] <= epochs and line["split_seed"] == split_seed
         ]
         write_text(self.observed_file, "".join(json.dumps(line) + "\n" for line in lines))
@@ -184,7 +151,7 @@ class Run:
             save_file(ready, temporary, metadata)
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
-            temporary.chmod(_mode())
+            temporary.chmod(new_file_mode())
             os.replace(temporary, self.checkpoint_file)
         except (OSError, SafetensorError) as error:
             raise UserError(f"cannot write {self.checkpoint_file}: {error}") from error
@@ -247,23 +214,3 @@ class Run:
             return dict(json.loads(self.scores_file.read_text(encoding="utf-8")))
         except ValueError as error:
             raise UserError(f"{self.scores_file} is damaged: {error}") from None
-
-
-def _append(file: Path, lines: list[dict[str, Any]]) -> None:
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    try:
-        with file.open("a", encoding="utf-8") as opened:
-            opened.write(text)
-    except OSError as error:
-        raise UserError(f"cannot write {file}: {error.strerror}") from error
-
-
-def _lines(file: Path) -> list[dict[str, Any]]:
-    """The lines of a log; a last one cut short by a kill is left out."""
-    found: list[dict[str, Any]] = []
-    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
-        try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-    return found

@@ -12,13 +12,13 @@ import torch
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import HiddenEdges, hide_edges, link_prediction, summarise
-from muxgcl.runs.fit import fit
 from muxgcl.graph import Graph
 from muxgcl.io.load import Loaded
 from muxgcl.io.structure import BINS, SIGNS, structural_features
+from muxgcl.runs.fit import fit
+from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 from muxgcl.tensors import Tensors
-from muxgcl.runs.loop import Epoch
 
 SHARE = 0.1  # of the edges to hide
 

@@ -12,11 +12,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from muxgcl.kernels.capture import WARM_UP, aside, recorded
-from muxgcl.runs.settings import TrainConfig
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.kernels.capture import WARM_UP, aside, recorded
 from muxgcl.methods import Method
+from muxgcl.runs.settings import TrainConfig
 
 Capture = Literal["auto", "on", "off"]
 GPU_BLOCK = 25  # epochs between two looks at the device

@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from muxgcl import auto
-from muxgcl.runs.auto import choose
-from muxgcl.runs.settings import TrainConfig, hints, preset, split_settings, unknown_name
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import Backend, resolve
-from muxgcl.runs.environment import commit, pick_device, versions
 from muxgcl.methods import METHODS, Context, Method
-from muxgcl.seeding import seeded
+from muxgcl.runs import auto
+from muxgcl.runs.auto import choose
+from muxgcl.runs.environment import commit, pick_device, versions
 from muxgcl.runs.loop import Capture
+from muxgcl.runs.settings import TrainConfig, hints, preset, split_settings, unknown_name
+from muxgcl.seeding import seeded
 
 SEEDS = 1 << 63
 

@@ -19,9 +19,9 @@ from muxgcl.evaluate import (
     public_splits,
     raw_features,
 )
-from muxgcl.runs.fit import embed
 from muxgcl.graph import Graph
 from muxgcl.runs.environment import pick_device
+from muxgcl.runs.fit import embed
 from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
 from muxgcl.tensors import AnyData

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from muxgcl.nn.adam import Adam
 from muxgcl.errors import UserError
+from muxgcl.nn.adam import Adam
 from muxgcl.shapes import Scalar
 
 
