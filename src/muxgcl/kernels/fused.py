@@ -112,12 +112,13 @@ class _Contrast(torch.autograd.Function):
         temperature: float,
         nodes: int | None,
         precision: Precision,
+        extra: float,
     ) -> Tensor:
         pairs = _pairs(anchor, keys, weight, temperature, nodes, precision)
         sums, pulls = pairs.forward()  # [parts, n], [parts, n, D]
         d_anchor = torch.empty_like(anchor, dtype=torch.float32)
         step = nodes or len(anchor)
-        loss, whole, push = losses(anchor, keys, step, temperature, sums, pulls, d_anchor)
+        loss, whole, push = losses(anchor, keys, step, temperature, sums, pulls, d_anchor, extra)
         ctx.save_for_backward(anchor, whole, push, d_anchor)
         ctx.pairs, ctx.step, ctx.dtype = pairs, step, keys.dtype
         return loss.mean()
@@ -131,7 +132,7 @@ class _Contrast(torch.autograd.Function):
             # no push exceeds the whole, so LARGEST / whole is the most that it can be lifted by
             pulls = ctx.pairs.backward((LARGEST / whole).log2(), logarithms=True)
             d_keys = gradient_of_keys(anchor, push, pulls, share, ctx.step, LARGEST, ctx.dtype)
-        return (d_anchor * share).to(anchor.dtype), d_keys, None, None, None, None
+        return (d_anchor * share).to(anchor.dtype), d_keys, *[None] * 5
 
 
 class _SelfContrast(torch.autograd.Function):
@@ -151,10 +152,12 @@ class _SelfContrast(torch.autograd.Function):
         temperature: float,
         nodes: int | None,
         precision: Precision,
+        extra: float,
     ) -> Tensor:
         pairs = _pairs(anchor, anchor, weight, temperature, nodes, precision)
         step = nodes or len(anchor)
-        loss, whole, push = losses(anchor, anchor, step, temperature, pairs.sums())
+        sums = pairs.sums()
+        loss, whole, push = losses(anchor, anchor, step, temperature, sums, extra=extra)
         ctx.save_for_backward(anchor, whole, push)
         ctx.pairs, ctx.step = pairs, step
         return loss.mean()
@@ -166,13 +169,7 @@ class _SelfContrast(torch.autograd.Function):
         lift = LARGEST / 2  # no push exceeds either whole, and there are two of them
         pulls = ctx.pairs.backward(lift / whole, own_too=True)
         rest = ctx.step, lift, anchor.dtype
-        return (
-            gradient_of_keys(anchor, push, pulls, share, *rest, both=True),
-            None,
-            None,
-            None,
-            None,
-        )
+        return gradient_of_keys(anchor, push, pulls, share, *rest, both=True), *[None] * 5
 
 
 class _NegativeSum(torch.autograd.Function):
@@ -232,8 +229,10 @@ def contrast(
     temperature: float,
     nodes: int | None = None,
     precision: Precision | None = None,
+    extra: float = 0.0,
 ) -> Scalar:
     """Fused twin of `reference.contrast`, for unit rows of up to 512 numbers."""
+    precision = precision or PRECISION
     if anchor is keys and (weight is None or weight.rows is weight.cols):
-        return _SelfContrast.apply(anchor, weight, temperature, nodes, precision or PRECISION)
-    return _Contrast.apply(anchor, keys, weight, temperature, nodes, precision or PRECISION)
+        return _SelfContrast.apply(anchor, weight, temperature, nodes, precision, extra)
+    return _Contrast.apply(anchor, keys, weight, temperature, nodes, precision, extra)

@@ -1,6 +1,6 @@
 """How much each negative counts, kept as two thin tables and never as a matrix."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -27,12 +27,20 @@ class PairWeight:
 
     def tile(self, start: int, stop: int) -> Float[Tensor, "b m"]:
         """Weights of the nodes `start:stop` against all nodes of `cols`."""
-        cosine = self.rows[start:stop] @ self.cols.T
+        return self.of(self.rows[start:stop])
+
+    def of(self, rows: Float[Tensor, "b r"]) -> Float[Tensor, "b m"]:
+        """Weights of nodes with these rows against all nodes of `cols`."""
+        cosine = rows @ self.cols.T
         if self.curve is None:
             return cosine.mul_(self.slope).add_(self.offset).clamp_(0, 1)
         position = (cosine.clamp_(-1, 1) + 1) * ((len(self.curve) - 1) / 2)
         left = position.long().clamp_(max=len(self.curve) - 2)
         return torch.lerp(self.curve[left], self.curve[left + 1], position - left)
+
+    def first(self, rows: int, cols: int) -> "PairWeight":
+        """The weights of the first nodes of either table."""
+        return replace(self, rows=self.rows[:rows], cols=self.cols[:cols])
 
     def stacked(self, anchors: int, keys: int) -> Float[Tensor, "anchors keys"]:
         """The whole matrix for stacked tables of anchors and keys; for definitions and tests."""

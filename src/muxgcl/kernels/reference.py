@@ -9,6 +9,8 @@ table belongs to node `i % nodes` (by default as many nodes as anchors), or the 
 and key is given. Subtracting 1, a cosine's maximum, keeps the exponential in range.
 """
 
+from math import exp
+
 import torch
 from jaxtyping import Bool
 from torch import Tensor
@@ -50,14 +52,17 @@ def contrast(
     *,
     temperature: float,
     nodes: int | None = None,
+    extra: float = 0.0,
 ) -> Scalar:
     """Mean over the anchors of the InfoNCE loss with weighted negatives.
 
     The positive of an anchor is its own node in the next view of the keys (in the only one, where
-    there is one): of two stacked views each is pulled to the other.
+    there is one): of two stacked views each is pulled to the other. Every negative counts
+    `exp(extra)` times.
     """
     negatives = negative_sum(anchor, keys, weight, temperature=temperature, nodes=nodes)
     positive = keys.roll(-(nodes or len(anchor)), 0)
+    negatives = negatives * exp(extra)
     return info_nce(anchor, positive, negatives, temperature=temperature).mean()
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 from torch import nn
 
 from muxgcl.errors import UserError
-from muxgcl.kernels import Backend, PairWeight, contrast
+from muxgcl.kernels import Backend, PairWeight, Selection, contrast
 from muxgcl.shapes import Nodes, Scalar
 
 Direction = Literal["paper", "released"]
@@ -69,14 +69,20 @@ class MultiplexPatchContrast(nn.Module):
         return {*self.terms, self.last}
 
     def forward(
-        self, tables: Mapping[int, Nodes], patches: Sequence[Nodes] | None = None
+        self,
+        tables: Mapping[int, Nodes],
+        patches: Sequence[Nodes] | None = None,
+        sample: Selection | None = None,
     ) -> dict[str, Scalar]:
         """The weighted term of each scale.
 
         Args:
             tables: unit rows at each scale, the two views stacked: [2n, d].
             patches: unit affinity tables [n, r], one a scale; without them every negative weighs 1.
+            sample: the nodes of this step; `tables` then hold their rows alone.
         """
+        if patches is not None and sample is not None:
+            patches = [sample.take(t) if k in self.scales else t for k, t in enumerate(patches)]
         nodes = len(tables[self.last]) // 2
         terms = {}
         for k, scale_weight in self.terms.items():
@@ -91,5 +97,6 @@ class MultiplexPatchContrast(nn.Module):
                 temperature=self.temperature,
                 nodes=nodes,
                 backend=self.backend,
+                sample=sample,
             )
         return terms

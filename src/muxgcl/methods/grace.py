@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from muxgcl.augment import Corrupt, both
 from muxgcl.graph import Graph
+from muxgcl.kernels import taken
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.nn.gcn import GCN, Activation
@@ -36,10 +37,12 @@ class Grace(Method):
     name: ClassVar = "grace"
     paper: ClassVar = "Zhu et al. 2020, https://arxiv.org/abs/2006.04131"
     cost: ClassVar = "quadratic"
+    samples: ClassVar = True
     Config: ClassVar = GraceConfig
 
     def __init__(self, graph: Graph, cfg: GraceConfig, context: Context) -> None:
         super().__init__()
+        self.context = context
         self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
         self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
@@ -49,4 +52,6 @@ class Grace(Method):
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The contrast of the last scale, on two fresh views."""
         scales = self.encoder(both(graph, self.views), ())
-        return self.contrast({k: self.projector(nodes) for k, nodes in scales.items()})
+        sample = self.context.draw(graph)
+        unit = {k: self.projector(taken(nodes, sample)) for k, nodes in scales.items()}
+        return self.contrast(unit, sample=sample)

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import Backend, resolve
+from muxgcl.kernels import Backend, Sampling, resolve
 from muxgcl.methods import METHODS, Context, Method
 from muxgcl.runs import auto
 from muxgcl.runs.auto import choose
@@ -33,10 +33,22 @@ class Plan:
     device: str = "auto"
     backend: Backend = "auto"
     capture: Capture = "auto"
+    anchors: int | None = None  # nodes that a step contrasts, and with how many; all by default
+    keys: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < SEEDS:
             raise UserError(f"a seed must be between 0 and {SEEDS - 1}, got {self.seed}")
+        if self.sampling and not find_method(self.method).samples:
+            able = ", ".join(name for name, kind in METHODS.items() if kind.samples)
+            raise UserError(
+                f"{self.method} has no sampled contrast (anchors, keys); these have one: {able}"
+            )
+
+    @property
+    def sampling(self) -> Sampling:
+        """Whom a step contrasts with whom."""
+        return Sampling(self.anchors, self.keys)
 
     @classmethod
     def make(
@@ -90,7 +102,7 @@ class Plan:
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """For config.toml."""
-        names = ("dataset", "method", "preset", "seed", "device", "backend", "capture")
+        names = "dataset method preset seed device backend capture anchors keys".split()
         facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit()}
         return {
             "run": {name: getattr(self, name) for name in names} | facts,
@@ -120,6 +132,7 @@ def build(
         cache=cache,
         epochs=plan.train.epochs,
         on_prepare=on_prepare,
+        sampling=plan.sampling,
     )
     # weights are drawn on the CPU: the same seed begins with the same weights on every device
     return find_method(plan.method)(graph, plan.settings, context).to(graph.device)
