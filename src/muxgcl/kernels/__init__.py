@@ -44,7 +44,7 @@ def negative_sum(
     temperature: float,
     nodes: Ids = None,
     backend: Backend = "auto",
-    sample: Selection | None = None,
+    sample: Sample | None = None,
 ) -> PerNode:
     """Sum over the other nodes' keys of `weight * exp((cosine - 1) / temperature)`.
 

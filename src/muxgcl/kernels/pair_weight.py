@@ -38,9 +38,9 @@ class PairWeight:
         left = position.long().clamp_(max=len(self.curve) - 2)
         return torch.lerp(self.curve[left], self.curve[left + 1], position - left)
 
-    def first(self, rows: int, cols: int) -> "PairWeight":
-        """The weights of the first nodes of either table."""
-        return replace(self, rows=self.rows[:rows], cols=self.cols[:cols])
+    def between(self, rows: tuple[int, int], cols: tuple[int, int]) -> "PairWeight":
+        """The weights of the nodes from the first to before the second, in either table."""
+        return replace(self, rows=self.rows[slice(*rows)], cols=self.cols[slice(*cols)])
 
     def stacked(self, anchors: int, keys: int) -> Float[Tensor, "anchors keys"]:
         """The whole matrix for stacked tables of anchors and keys; for definitions and tests."""

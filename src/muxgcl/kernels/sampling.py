@@ -13,7 +13,7 @@ $\mathrm{Var}(\hat S_i) / 2 (x_i + S_i)^2$, which falls as 1/M.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import Protocol
 
@@ -43,18 +43,7 @@ class Selection(Protocol):
         *,
         temperature: float,
     ) -> Scalar:
-        """`contrast`, from tables that hold their rows."""
-
-    def negative_sum(
-        self,
-        functions: Functions,
-        anchor: Nodes,
-        keys: Nodes,
-        weight: PairWeight | None,
-        *,
-        temperature: float,
-    ) -> PerNode:
-        """`negative_sum`, from tables that hold their rows."""
+        """This process's share of the loss, from tables that hold their rows."""
 
 
 class Chooser(Protocol):
@@ -93,12 +82,26 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """The nodes of one step: the first `anchors` are its anchors, the first `keys` its keys."""
+    """The nodes of one step: the first `anchors` are its anchors, the first `keys` its keys.
+
+    Of several workers each has some of the anchors, from `begin` to `end`.
+    """
 
     nodes: NodeIndex
     anchors: int
     keys: int
     of: int  # how many nodes there are
+    begin: int = 0
+    end: int | None = None
+
+    def part(self, begin: int, end: int) -> "Sample":
+        """The same sample with these anchors alone to care for."""
+        return replace(self, begin=begin, end=end)
+
+    @property
+    def own(self) -> tuple[int, int]:
+        """The anchors to care for."""
+        return self.begin, self.anchors if self.end is None else self.end
 
     def take(self, table: Nodes) -> Nodes:
         """The rows of these nodes, in every view that is stacked in the table."""
@@ -114,7 +117,10 @@ class Sample:
         temperature: float,
     ) -> Scalar:
         """`contrast`, estimated from tables that hold the rows of these nodes."""
-        if self.anchors == self.keys:  # a small exact contrast whose negatives count for more
+        if self.own == (
+            0,
+            self.keys,
+        ):  # all, and as many as keys: a small exact contrast whose negatives count for more
             return functions("contrast")(
                 anchor,
                 keys,
@@ -125,12 +131,9 @@ class Sample:
             )
         negatives = self.negative_sum(functions, anchor, keys, weight, temperature=temperature)
         positive = keys.roll(-len(self.nodes), 0)
-        return info_nce(
-            self._first(anchor, self.anchors),
-            self._first(positive, self.anchors),
-            negatives,
-            temperature=temperature,
-        ).mean()
+        near, far = self._some(anchor, *self.own), self._some(positive, *self.own)
+        losses = info_nce(near, far, negatives, temperature=temperature)
+        return losses.sum() / (len(anchor) // len(self.nodes) * self.anchors)
 
     def negative_sum(
         self,
@@ -143,21 +146,21 @@ class Sample:
     ) -> PerNode:
         """`negative_sum` of the anchors, estimated from tables with the rows of these nodes."""
         place = torch.arange(len(self.nodes), device=anchor.device)
-        of_anchor, of_key = place[: self.anchors], place[: self.keys]
+        of_anchor, of_key = place[slice(*self.own)], place[: self.keys]
         views = len(anchor) // len(place), len(keys) // len(place)
         sums = functions("negative_sum")(
-            self._first(anchor, self.anchors),
-            self._first(keys, self.keys),
-            None if weight is None else weight.first(self.anchors, self.keys),
+            self._some(anchor, *self.own),
+            self._some(keys, 0, self.keys),
+            None if weight is None else weight.between(self.own, (0, self.keys)),
             temperature=temperature,
             nodes=(of_anchor.repeat(views[0]), of_key.repeat(views[1])),
         )
         others = self.keys - (of_anchor < self.keys).to(sums.dtype)  # m_i
         return sums * ((self.of - 1) / others).repeat(views[0])
 
-    def _first(self, table: Nodes, count: int) -> Nodes:
-        """The first rows of every view."""
-        return table.unflatten(0, (-1, len(self.nodes)))[:, :count].flatten(0, 1)
+    def _some(self, table: Nodes, begin: int, end: int) -> Nodes:
+        """These rows of every view."""
+        return table.unflatten(0, (-1, len(self.nodes)))[:, begin:end].flatten(0, 1)
 
 
 ALL = Sampling()

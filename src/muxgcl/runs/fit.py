@@ -5,11 +5,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -23,6 +24,9 @@ from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch, Trainer, load_weights
 from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
+
+if TYPE_CHECKING:
+    from muxgcl.kernels.ring import Workers
 
 CHECKPOINT_SECONDS = 10.0
 
@@ -80,6 +84,7 @@ def fit(
     on_prepare: Callable[[int, int], None] | None = None,
     observe: Callable[[int, Tensor], object] | None = None,
     observe_last: int = 0,
+    workers: "Workers | None" = None,
 ) -> Fitted:
     """Train one method on one graph.
 
@@ -93,14 +98,25 @@ def fit(
         on_prepare: is told of steps done and to do in what comes before the first epoch.
         observe: is given the epoch and the embedding after each of the last epochs.
         observe_last: how many last epochs `observe` looks at.
+        workers: the processes that train together, each of which calls this; the first alone
+            may have a `run`.
     """
+    if workers is not None:
+        from muxgcl.runs import distributed  # loads what only many workers need
+
+        workers = replace(workers, sampling=plan.sampling)
+        distributed.check(workers, plan, graph)
+        plan = replace(plan, device=distributed.place(plan.device), capture="off")
     device = pick_device(plan.device)
     graph = graph.to(device)
     backend = resolve(plan.backend, cuda=device.type == "cuda")
     begin = time.perf_counter()
     with seeded(plan.seed, device):
-        method = build(plan, graph, cache, on_prepare)
-        method.prepare(graph)
+        method = build(plan, graph, cache, on_prepare, workers)
+        if workers is None:
+            method.prepare(graph)
+        else:
+            distributed.prepare(workers, method, graph)
         trained = Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), backend)
         if not method.trainable:
             return trained
@@ -113,11 +129,15 @@ def fit(
                 trainer.load(tensors, facts["epoch"])
             run.keep_metrics(trainer.epoch)
             before = run.metrics()
+        if workers is not None:
+            distributed.start_alike(workers, trainer)
+            trainer.sum_up = partial(distributed.sum_up, workers, method)
         observe_from = max(0, plan.train.epochs - observe_last) if observe else None
         times = [line["ms"] / 1000 for line in before]
         begin -= sum(times)
         loss = before[-1]["loss"] if before else None
-        with peak_memory(device) as peak, _stop_requests(run is not None) as stop:
+        listen = run is not None or workers is not None
+        with peak_memory(device) as peak, _stop_requests(listen) as stop:
             keeper = _Keeper(trainer, run)
             for block in trainer.blocks(observe_from):
                 times += [epoch.seconds for epoch in block]
@@ -127,6 +147,9 @@ def fit(
                 keeper.keep(block)
                 if on_block is not None:
                     on_block(block)
+                if workers is not None:
+                    stop.wanted = distributed.any_of(workers, stop.wanted)
+                    distributed.check_weights(workers, trainer)
                 if stop.wanted and trainer.epoch < plan.train.epochs:
                     keeper.save()
                     raise Stopped(f"stopped after epoch {trainer.epoch} of {plan.train.epochs}")

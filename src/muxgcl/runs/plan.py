@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import Backend, Sampling, resolve
+from muxgcl.kernels import Backend, Chooser, Sampling, resolve
 from muxgcl.methods import METHODS, Context, Method
 from muxgcl.runs import auto
 from muxgcl.runs.auto import choose
@@ -102,7 +102,17 @@ class Plan:
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """For config.toml."""
-        names = "dataset method preset seed device backend capture anchors keys".split()
+        names = [
+            "dataset",
+            "method",
+            "preset",
+            "seed",
+            "device",
+            "backend",
+            "capture",
+            "anchors",
+            "keys",
+        ]
         facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit()}
         return {
             "run": {name: getattr(self, name) for name in names} | facts,
@@ -124,6 +134,7 @@ def build(
     graph: Graph,
     cache: Path | None = None,
     on_prepare: Callable[[int, int], None] | None = None,
+    sampling: Chooser | None = None,
 ) -> Method:
     """The method on the graph's device, its weights drawn from the current random state."""
     context = Context(
@@ -132,7 +143,7 @@ def build(
         cache=cache,
         epochs=plan.train.epochs,
         on_prepare=on_prepare,
-        sampling=plan.sampling,
+        sampling=sampling or plan.sampling,
     )
     # weights are drawn on the CPU: the same seed begins with the same weights on every device
     return find_method(plan.method)(graph, plan.settings, context).to(graph.device)
