@@ -21,7 +21,7 @@ from torch import Tensor
 from muxgcl.errors import UserError
 from muxgcl.kernels.pair_weight import PairWeight
 from muxgcl.kernels.sampling import Functions, Sample, Sampling
-from muxgcl.shapes import Nodes, Scalar
+from muxgcl.shapes import NodeIndex, Nodes, Scalar
 
 
 class LostWorker(UserError):
@@ -94,7 +94,12 @@ class Shard:
         sums = functions("negative_sum")
         return _RingContrast.apply(anchor, keys, weight, temperature, sums, self)
 
-    def rows(self, rank: int, views: int) -> Tensor:
+    def rows(self, views: int) -> NodeIndex:
+        """Where this worker's rows are in a table of so many views."""
+        steps = torch.arange(views)[:, None] * self.of
+        return (torch.arange(*self.of_rank(self.workers.rank)) + steps).flatten()
+
+    def nodes(self, rank: int, views: int) -> NodeIndex:
         """The node of every stacked row of a worker."""
         return torch.arange(*self.of_rank(rank)).repeat(views)
 
@@ -147,7 +152,7 @@ class _RingContrast(torch.autograd.Function):
         begin, end = shard.of_rank(rank)
         views = len(anchor) // (end - begin)
         own = anchor.detach().requires_grad_()
-        ids = shard.rows(rank, views).to(device)
+        ids = shard.nodes(rank, views).to(device)
 
         def shapes(owner: int) -> list[torch.Size]:
             first, last = shard.of_rank(owner)
@@ -177,7 +182,7 @@ class _RingContrast(torch.autograd.Function):
                     temperature=t,
                     nodes=end - begin
                     if owner == rank
-                    else (ids, shard.rows(owner, views).to(device)),
+                    else (ids, shard.nodes(owner, views).to(device)),
                 )
             rounds.append((others, sums))
             here = here if passing is None else passing.arrived()

@@ -34,6 +34,9 @@ class Selection(Protocol):
     def take(self, table: Nodes) -> Nodes:
         """Their rows, in every view that is stacked in the table."""
 
+    def rows(self, views: int) -> NodeIndex:
+        """Where these rows are in a table of so many views."""
+
     def contrast(
         self,
         functions: Functions,
@@ -106,6 +109,11 @@ class Sample:
     def take(self, table: Nodes) -> Nodes:
         """The rows of these nodes, in every view that is stacked in the table."""
         return table.unflatten(0, (-1, self.of))[:, self.nodes].flatten(0, 1)
+
+    def rows(self, views: int) -> NodeIndex:
+        """Where these rows are in a table of so many views."""
+        steps = torch.arange(views, device=self.nodes.device)[:, None] * self.of
+        return (self.nodes + steps).flatten()
 
     def contrast(
         self,

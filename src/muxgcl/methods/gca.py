@@ -14,7 +14,6 @@ from typing import ClassVar
 
 from muxgcl.augment import Corrupt, clean
 from muxgcl.graph import Graph
-from muxgcl.kernels import taken
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.centrality import Centrality, adaptive_views, drop_weights
@@ -68,8 +67,8 @@ class Gca(Method):
         weights, graph = self.drop_weights(graph), self.scaled(graph)
         views = adaptive_views(graph, weights, self.rates)
         sample = self.context.draw(graph)
-        unit = self.projector(taken(self.encoder.embed(views), sample))
-        return self.contrast({self.contrast.last: unit}, sample=sample)
+        (nodes,) = self.encoder(views, (), sample).values()
+        return self.contrast({self.contrast.last: self.projector(nodes)}, sample=sample)
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output."""

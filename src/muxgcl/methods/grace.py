@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from muxgcl.augment import Corrupt, both
 from muxgcl.graph import Graph
-from muxgcl.kernels import taken
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.nn.gcn import GCN, Activation
@@ -51,7 +50,7 @@ class Grace(Method):
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The contrast of the last scale, on two fresh views."""
-        scales = self.encoder(both(graph, self.views), ())
         sample = self.context.draw(graph)
-        unit = {k: self.projector(taken(nodes, sample)) for k, nodes in scales.items()}
+        scales = self.encoder(both(graph, self.views), (), sample)
+        unit = {k: self.projector(nodes) for k, nodes in scales.items()}
         return self.contrast(unit, sample=sample)

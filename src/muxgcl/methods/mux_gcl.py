@@ -16,7 +16,7 @@ from muxgcl.affinity import AffinityConfig, patches
 from muxgcl.augment import Corrupt, both
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import resolve, taken
+from muxgcl.kernels import resolve
 from muxgcl.losses.multiscale import Direction, Likelihood, MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.nn.gcn import GCN, Activation
@@ -87,8 +87,7 @@ class MuxGcl(Method):
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The weighted contrast of each scale, on two fresh views."""
-        scales = self.encoder(both(graph, self.views), self.contrast.scales)
         sample = self.context.draw(graph)
-        rows = torch.cat([taken(table, sample) for table in scales.values()])
-        unit = self.projector(rows).chunk(len(scales))
+        scales = self.encoder(both(graph, self.views), self.contrast.scales, sample)
+        unit = self.projector(torch.cat([*scales.values()])).chunk(len(scales))
         return self.contrast(dict(zip(scales, unit, strict=True)), self.patches, sample)

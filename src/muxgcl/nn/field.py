@@ -1,0 +1,77 @@
+r"""Only what some rows depend on: each layer at the nodes that the next one looks at.
+
+Row i of layer k is $(\hat A U^{(k-1)})_i W_k$, so the rows $R_L$ that are wanted need the rows
+$R_{L-1}$ = their neighbours (by edges that were not dropped) of the layer below, and so on down to
+$R_0$. Nothing is sampled: the rows come out as they would from the whole graph.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from muxgcl.augment import View
+from muxgcl.sparse import Csr, SparseMatrix, compress
+
+Rows = Int[Tensor, " n"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """What the wanted rows depend on: `hops[k]` leads from rows `rows[k]` to rows `rows[k + 1]`."""
+
+    rows: list[Rows]
+    hops: list[SparseMatrix]
+
+    @classmethod
+    def of(cls, view: View, rows: Rows, layers: int) -> "Field":
+        """The field of these rows of the (stacked) view, so many layers deep."""
+        found, hops = [rows], []
+        for _ in range(layers):
+            hop, below = neighbours(view.propagation.matrix, found[-1])
+            found.append(below)
+            hops.append(hop)
+        return cls(found[::-1], hops[::-1])
+
+    def places(self, rows: Rows, layer: int) -> Rows:
+        """Where these rows, which are all among those of the layer, are in it."""
+        return torch.searchsorted(self.rows[layer], rows)
+
+
+def neighbours(matrix: Csr, rows: Rows) -> tuple[SparseMatrix, Rows]:
+    """The rows of a matrix with the columns they use, and which columns these are.
+
+    A row's own column is always among them; entries that weigh 0 do not count.
+    """
+    begin, count = matrix.rowptr[rows], matrix.rowptr[rows + 1] - matrix.rowptr[rows]
+    entry = torch.arange(int(count.sum()), device=rows.device)
+    entry += (begin - (count.cumsum(0) - count)).repeat_interleave(count)
+    row = torch.arange(len(rows), device=rows.device).repeat_interleave(count)
+    value, col = matrix.value[entry], matrix.col[entry]
+    kept = value != 0
+    row, col, value = row[kept], col[kept], value[kept]
+    used = torch.zeros(matrix.columns, dtype=torch.bool, device=rows.device)
+    used[col] = True
+    used[rows] = True
+    below = used.nonzero().squeeze(1)
+    place = torch.zeros(matrix.columns, dtype=torch.long, device=rows.device)
+    place[below] = torch.arange(len(below), device=rows.device)
+    col = place[col]
+    rowptr = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=len(rows)).cumsum(0)])
+    hop = SparseMatrix(
+        matrix=Csr(rowptr, col, value, len(below)),
+        transpose=compress(col, row, value, rows=len(below), columns=len(rows)),
+    )
+    return hop, below
+
+
+def inputs(view: View, rows: Rows) -> Float[Tensor, "n f"]:
+    """These rows of a view's masked dense features."""
+    assert isinstance(view.features, Tensor)
+    nodes = len(view.features)
+    table, kept = view.features[rows % nodes], view.kept_columns
+    if kept is None:
+        return table
+    columns = kept.shape[-1]
+    return table[:, :columns] * (kept if kept.ndim == 1 else kept[rows // nodes])
