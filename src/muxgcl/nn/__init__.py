@@ -1,0 +1,1 @@
+"""Networks: what turns a view of a graph into tables of nodes, and what is read out of them."""
