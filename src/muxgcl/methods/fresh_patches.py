@@ -22,10 +22,9 @@ class FreshPatches(nn.Module):
         super().__init__()
         self.register_buffer("tables", torch.empty(0))
 
-    @property
-    def known(self) -> bool:
-        """Whether there are tables yet."""
-        return self.tables.numel() > 0
+    def or_else(self, walks: list[Tensor] | None) -> list[Tensor] | None:
+        """The tables, or these where there are none yet."""
+        return list(self.tables) if self.tables.numel() else walks
 
     def mix(self, walks: Sequence[Nodes] | None, embedding: Sequence[Nodes], share: float) -> None:
         """Take so large a share of the embedding; without walks it is all."""

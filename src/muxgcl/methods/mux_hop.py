@@ -12,8 +12,8 @@ embedding; a node without edges has f(x) at every scale.
 The projector's first layer is linear up to its bias, so it goes before the propagation:
 $\hat A^k (f(X) P) = (\hat A^k f(X)) P$ has fewer columns to propagate.
 
-`neighbours` adds $\beta \cdot \frac1{|E|}\sum_{(i,j) \in E} \big(1 - \cos(u_i^{(0)}, v_j^{(0)})\big)$
-over projected rows. `ema` embeds with an average of the weights, $\bar\theta_s = \bar\theta_{s-1} +
+`neighbours` adds, times $\beta$, the mean over edges (i, j) of $1 - \cos(u_i^{(0)}, v_j^{(0)})$
+of projected rows. `ema` embeds with an average of the weights, $\bar\theta_s = \bar\theta_{s-1} +
 \max(1 - m, 1/s)\,(\theta_s - \bar\theta_{s-1})$: the plain mean until it is an exponential one.
 """
 
@@ -157,8 +157,8 @@ class MuxHop(Method):
         view = dropped(self.scaled(graph), cfg.drop_edges, cfg.drop_features)
         wanted = self.contrast.scales | ({0} if cfg.neighbours else set())
         unit = self.projected(view, self.encoder(view), wanted)
-        known = self.fresh is not None and self.fresh.known
-        terms = self.contrast(unit, self.fresh.tables if known else self.patches)
+        near = self.patches if self.fresh is None else self.fresh.or_else(self.patches)
+        terms = self.contrast(unit, near)
         if cfg.neighbours:
             one, two = unit[0].chunk(2)
             terms["neighbours"] = cfg.neighbours * (1 - (one * (self.edges(graph) @ two)).sum())

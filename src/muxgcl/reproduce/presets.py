@@ -10,7 +10,7 @@ from muxgcl.datasets import DATASETS
 from muxgcl.evaluate import Difference, paired_difference, summarise
 from muxgcl.plan import Plan
 from muxgcl.reproduce import numbers
-from muxgcl.reproduce.job import settings_of
+from muxgcl.reproduce.job import settings_of, stated
 from muxgcl.reproduce.layout import Table
 from muxgcl.reproduce.paper import TABLE1, TITLES, Printed
 from muxgcl.reproduce.plan import FIVE, Scope
@@ -91,7 +91,7 @@ def _current(row: dict[str, Any]) -> bool:
     if row["preset"] == "auto":
         return row["dataset"] in DATASETS
     tables = settings_of(Plan.make(row["method"], row["preset"], row["dataset"]))
-    return bool(tables["settings"] | tables["train"] == row["settings"])
+    return bool(tables["settings"] | tables["train"] == stated(row["settings"]))
 
 
 def _same_settings(dataset: str) -> bool:
