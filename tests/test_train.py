@@ -164,7 +164,7 @@ def test_capture_needs_a_gpu(graph: Graph) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from muxgcl.io.files import fit as experiment
+from muxgcl.runs import fit as experiment
 from muxgcl.io import planted
 from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan

@@ -20,7 +20,7 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import summarise
 from muxgcl.graph import Graph
 from muxgcl.io import DATASETS
-from muxgcl.io.files import auto
+from muxgcl.runs import auto
 from muxgcl.runs.auto import choose
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan, check

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.io.files import auto
 from muxgcl.kernels import Backend, resolve
 from muxgcl.methods import METHODS, Context, Method
+from muxgcl.runs import auto
 from muxgcl.runs.auto import choose
 from muxgcl.runs.environment import commit, pick_device, versions
 from muxgcl.runs.loop import Capture

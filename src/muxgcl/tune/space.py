@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, get_origin
 
 from muxgcl.errors import UserError
-from muxgcl.io.files import auto
 from muxgcl.methods import Method
+from muxgcl.runs import auto
 from muxgcl.runs.settings import TrainConfig, hints
 
 
