@@ -10,7 +10,7 @@ import muxgcl
 def test_no_public_name_hides_a_package() -> None:
     rooms = {path.parent.name for path in Path(muxgcl.__file__).parent.glob("*/__init__.py")}
     assert not rooms & set(muxgcl.__all__)
-    assert callable(muxgcl.io.load)
+    assert callable(muxgcl.load)
 
 
 def test_every_promised_name_is_there() -> None:
