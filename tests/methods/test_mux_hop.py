@@ -11,15 +11,15 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from muxgcl.augment import View, clean, dropped
-from muxgcl.config import TrainConfig
-from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import Context, total
 from muxgcl.methods.mux_hop import MuxHop, MuxHopConfig
 from muxgcl.nn.perceptron import spread
+from muxgcl.runs.loop import Trainer
+from muxgcl.runs.settings import TrainConfig
 from muxgcl.seeding import seeded
-from muxgcl.train import Trainer
 
 SMALL: dict[str, Any] = {
     "hidden": 12,

@@ -9,9 +9,9 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from muxgcl.augment import clean
-from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import METHODS, Context
 from muxgcl.nn import readout
 from muxgcl.nn.readout import Readout

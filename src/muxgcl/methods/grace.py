@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from muxgcl.augment import Corrupt, both, clean
-from muxgcl.encoder import GCN, Activation
 from muxgcl.graph import Graph
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
+from muxgcl.nn.gcn import GCN, Activation
+from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
-from muxgcl.projector import Projector
 from muxgcl.shapes import Nodes, Scalar
 
 

@@ -24,7 +24,6 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from muxgcl.adam import Adam
 from muxgcl.affinity import AffinityConfig, patches
 from muxgcl.augment import Corrupt, View, clean, dropped
 from muxgcl.errors import UserError
@@ -32,12 +31,13 @@ from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
 from muxgcl.losses.multiscale import Anchors, Likelihood, MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.fresh_patches import FreshPatches
-from muxgcl.methods.of_graph import OfGraph, features_scaled
-from muxgcl.methods.schedule import WarmUpCosine
+from muxgcl.methods.parts.fresh_patches import FreshPatches
+from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.schedule import WarmUpCosine
+from muxgcl.nn.adam import Adam
 from muxgcl.nn.perceptron import Norm, Perceptron, spread
+from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
-from muxgcl.projector import Projector
 from muxgcl.shapes import Nodes, Scalar
 from muxgcl.sparse import SparseMatrix
 

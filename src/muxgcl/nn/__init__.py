@@ -1,1 +1,4 @@
-"""Networks: what turns a view of a graph into tables of nodes, and what is read out of them."""
+"""Networks that hand back every scale, the projector, and what they are made of.
+
+Methods build these; nothing here knows a loss, a run or a file.
+"""

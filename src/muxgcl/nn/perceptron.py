@@ -13,8 +13,8 @@ from torch import nn
 from torch.nn.functional import dropout
 
 from muxgcl.augment import View
-from muxgcl.bias import add_bias
 from muxgcl.errors import UserError
+from muxgcl.nn.bias import add_bias
 from muxgcl.shapes import Nodes
 from muxgcl.sparse import SparseMatrix
 

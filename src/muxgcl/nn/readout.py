@@ -16,7 +16,7 @@ import torch
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.nn.perceptron import spread
-from muxgcl.projector import unit_rows
+from muxgcl.nn.projector import unit_rows
 from muxgcl.shapes import Nodes
 
 Kind = Literal["last", "all"]

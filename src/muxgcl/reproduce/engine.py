@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from muxgcl.reproduce.layout import Table, markdown
 from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.records import json_lines
+from muxgcl.reproduce.typeset import Table, markdown
 
 Row = dict[str, Any]
 BANDWIDTH = 4.8  # TB/s of an H200's memory by its datasheet
