@@ -92,10 +92,8 @@ def dropped(graph: Graph, drop: Sequence[float], entries: float) -> View:
 
     What is left of the features is scaled up by 1 / (1 - entries); zeros stay zero.
     """
-    propagation, features = _stacked_propagation(graph, drop), graph.features_twice
-    if isinstance(features, Tensor):
-        return View(propagation, dropout(features, entries))
-    return View(propagation, features.dropout(entries))
+    propagation = _stacked_propagation(graph, drop)
+    return View(propagation, drop_entries(graph.features_twice, entries))
 
 
 def _stacked_propagation(graph: Graph, drop: Sequence[float | PerEdge]) -> SparseMatrix:
@@ -104,6 +102,11 @@ def _stacked_propagation(graph: Graph, drop: Sequence[float | PerEdge]) -> Spars
     chance = torch.rand(2, len(adjacency.weight) // 2, device=graph.device)
     kept = torch.cat([c >= p for c, p in zip(chance, drop, strict=True)])
     return adjacency.propagation(adjacency.weight * (kept | adjacency.loop))
+
+
+def drop_entries(features: Features, p: float) -> Features:
+    """Each entry 0 with probability `p`, the others scaled up by 1 / (1 - p)."""
+    return dropout(features, p) if isinstance(features, Tensor) else features.dropout(p)
 
 
 def drop_edges(graph: Graph, p: float) -> PerEdge:
