@@ -87,7 +87,13 @@ class Perceptron(nn.Module):
 
     def _finish(self, k: int, mixed: Nodes, *, fresh: bool) -> Nodes:
         """What follows block k's product."""
-        return self.norms[k].train(fresh)(self.acts[k](add_bias(mixed, self.biases[k])))
+        norm = self.norms[k]
+        if mixed.is_cuda and isinstance(norm, nn.LayerNorm):
+            from muxgcl.kernels.prelu_norm import prelu_norm  # Triton loads only where it runs
+
+            slope = self.acts[k].get_parameter("weight")
+            return prelu_norm(mixed, self.biases[k], slope, norm.weight, norm.bias, norm.eps)
+        return norm.train(fresh)(self.acts[k](add_bias(mixed, self.biases[k])))
 
 
 def spread(propagation: SparseMatrix, nodes: Nodes, hops: int) -> list[Nodes]:
