@@ -18,7 +18,7 @@ import numpy as np
 from lines import append
 
 from muxgcl.evaluate import paired_difference
-from muxgcl.measure import commit, versions
+from muxgcl.runs.environment import commit, versions
 
 Array = np.ndarray
 Interval = Callable[[Array], tuple[float, float] | None]

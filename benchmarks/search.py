@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from lines import append
 
-from muxgcl.datasets import open_dataset
 from muxgcl.evaluate import development_hash, development_splits, probe
 from muxgcl.evaluate.development import development_labels
-from muxgcl.experiment import fit
 from muxgcl.graph import Graph
-from muxgcl.measure import commit, device_name, pick_device
-from muxgcl.plan import Plan
+from muxgcl.io import open_dataset
+from muxgcl.runs.environment import commit, device_name, pick_device
+from muxgcl.runs.fit import fit
+from muxgcl.runs.plan import Plan
 
 SPLIT_SEED = 1000  # results are reported with other splits
 FIRST_SEED = 100  # and other training seeds

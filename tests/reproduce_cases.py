@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
-from muxgcl.reproduce.plan import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.records import Record, Shelf, make_record
 
 FACTS: dict[str, Any] = {

@@ -13,12 +13,12 @@ from muxgcl.cli import app, commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import INTERRUPTED
 from muxgcl.cli.app import run as command_line
 from muxgcl.cli.log import Log, logged
-from muxgcl.datasets import planted
-from muxgcl.experiment import fit
 from muxgcl.graph import Graph
-from muxgcl.plan import Plan
-from muxgcl.runs import Run
-from muxgcl.train import Epoch
+from muxgcl.io import planted
+from muxgcl.runs.fit import fit
+from muxgcl.runs.folder import Run
+from muxgcl.runs.loop import Epoch
+from muxgcl.runs.plan import Plan
 
 SMALL = {"width": 8, "projection": 8, "projection_out": 8, "affinity": "none"}
 FAST = {**SMALL, "epochs": 2}

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from muxgcl.datasets import open_dataset
 from muxgcl.errors import UserError
 from muxgcl.evaluate import (
     development_half,
@@ -14,6 +13,7 @@ from muxgcl.evaluate import (
     report_half,
 )
 from muxgcl.evaluate.development import SEED, development_labels, node_keys
+from muxgcl.io import open_dataset
 
 
 def labels(n: int = 500, k: int = 5) -> np.ndarray:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from muxgcl.plan import Plan
-from muxgcl.reproduce.layout import Table
 from muxgcl.reproduce.presets import preset_table
 from muxgcl.reproduce.records import Found
+from muxgcl.reproduce.typeset import Table
+from muxgcl.runs.plan import Plan
 
 
 def settings(dataset: str, **changed: object) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from reproduce_cases import SMALL, fill, record_of
 
-from muxgcl.config import preset
 from muxgcl.errors import UserError
 from muxgcl.reproduce import job as job_module
+from muxgcl.reproduce.artefacts import ARTEFACTS, plan
 from muxgcl.reproduce.check import doubts
-from muxgcl.reproduce.plan import ARTEFACTS, plan
 from muxgcl.reproduce.records import Found, Shelf, digest
+from muxgcl.runs.settings import preset
 
 JOBS = plan(ARTEFACTS, SMALL)
 GRACE = SMALL.scored("grace", "cora")
@@ -104,7 +104,7 @@ def test_a_changed_default_makes_records_stale(
         return preset(method, name, dataset) | {"temperature": 0.123}
 
     before = GRACE[0].plan().settings.temperature
-    monkeypatch.setattr("muxgcl.plan.preset", changed)
+    monkeypatch.setattr("muxgcl.runs.plan.preset", changed)
     job_module._plan.cache_clear()
     try:
         found = list(doubts(shelf.lines()))

@@ -15,13 +15,13 @@ from reproduce_cases import LEVEL, SMALL, fill, record_of
 from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
 from muxgcl.reproduce import engine, numbers
+from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
-from muxgcl.reproduce.layout import Table, latex, markdown
 from muxgcl.reproduce.paper import Printed
-from muxgcl.reproduce.plan import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.records import Found, Shelf
 from muxgcl.reproduce.render import render, told, write, write_figure
+from muxgcl.reproduce.typeset import Table, latex, markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).parent / "golden"

@@ -16,19 +16,19 @@ import pytest
 from reproduce_cases import FACTS, SMALL, result_of
 from torch_geometric.data import Data
 
-from muxgcl.datasets import planted
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol, cluster, holdout
-from muxgcl.experiment import fit
 from muxgcl.graph import Graph
+from muxgcl.io import planted
 from muxgcl.reproduce import runner as runner_module
+from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.job import Job
-from muxgcl.reproduce.plan import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.records import Found, Shelf
 from muxgcl.reproduce.runner import Outcome, Runner
 from muxgcl.reproduce.training import Pending, ready
 from muxgcl.reproduce.workers import Workers
+from muxgcl.runs.fit import fit
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -11,16 +11,16 @@ import pytest
 from optuna.storages.journal import JournalFileBackend
 from torch_geometric.data import Data
 
-from muxgcl.config import TrainConfig, hints, split_settings
-from muxgcl.datasets import planted
 from muxgcl.errors import UserError
 from muxgcl.evaluate import holdout_splits, probe
-from muxgcl.experiment import fit
 from muxgcl.graph import Graph
-from muxgcl.load import Loaded, load
+from muxgcl.io import planted
+from muxgcl.io.load import Loaded, load
 from muxgcl.methods import METHODS
-from muxgcl.plan import Plan
-from muxgcl.train import Epoch, NonFiniteLoss
+from muxgcl.runs.fit import fit
+from muxgcl.runs.loop import Epoch, NonFiniteLoss
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.settings import TrainConfig, hints, split_settings
 from muxgcl.tune import SPACE, ByLabels, ByLinks, measure_of, tune, tuning_splits
 from muxgcl.tune.space import Range, point_of, settings_of, space_of
 

@@ -5,9 +5,9 @@ Usage: python tools/write_results.py
 
 from pathlib import Path
 
+from muxgcl.io.files import write_text
 from muxgcl.reproduce import engine
 from muxgcl.reproduce.documents import with_block, write_documents
-from muxgcl.runs import write_text
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from muxgcl.methods.schedule import WarmUpCosine
+from muxgcl.methods.parts.schedule import WarmUpCosine
 
 
 def rate(step: int, highest: float, rising: int, steps: int) -> float:

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.testing import assert_close
 from torch_geometric.data import Data
 
-from muxgcl.datasets.planted import planted
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import Context
 from muxgcl.methods.sugrl import (
     Sugrl,

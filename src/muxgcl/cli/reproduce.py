@@ -13,14 +13,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, results
-from muxgcl.datasets import DATASETS, at_hand
 from muxgcl.errors import UserError
+from muxgcl.io import DATASETS, at_hand
+from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.job import SCORES, Job
-from muxgcl.reproduce.layout import markdown
-from muxgcl.reproduce.plan import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.records import Record, Shelf
 from muxgcl.reproduce.runner import Outcome, Runner
+from muxgcl.reproduce.typeset import markdown
 
 Artefact = StrEnum("Artefact", [*ARTEFACTS, "all"])  # type: ignore[misc]
 

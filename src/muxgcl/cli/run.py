@@ -8,8 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from muxgcl import auto
-from muxgcl.auto import choose
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.log import Log, LogOption, writer
@@ -18,14 +16,16 @@ from muxgcl.cli.pipeline import Judging, default_folder, run_one
 from muxgcl.cli.progress import console
 from muxgcl.cli.show import show_scores
 from muxgcl.cli.source import Source
-from muxgcl.config import parse_pairs
-from muxgcl.datasets import DATASETS
 from muxgcl.errors import UserError
 from muxgcl.evaluate import summarise
 from muxgcl.graph import Graph
-from muxgcl.plan import Plan, check
-from muxgcl.runs import Run
-from muxgcl.scoring import check_scoring
+from muxgcl.io import DATASETS
+from muxgcl.runs import auto
+from muxgcl.runs.auto import choose
+from muxgcl.runs.folder import Run
+from muxgcl.runs.plan import Plan, check
+from muxgcl.runs.scoring import check_scoring
+from muxgcl.runs.settings import parse_pairs
 
 LOOKS_AT_LABELS = ("protocol", "splits", "split_seed", "controls", "report", "seeds")
 

@@ -13,11 +13,11 @@ from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, search_bar
 from muxgcl.cli.source import Source
-from muxgcl.config import parse_pairs, settings_toml
 from muxgcl.errors import UserError
-from muxgcl.experiment import Stopped
 from muxgcl.graph import Graph
-from muxgcl.runs import write_text
+from muxgcl.io.files import write_text
+from muxgcl.runs.fit import Stopped
+from muxgcl.runs.settings import parse_pairs, settings_toml
 
 if TYPE_CHECKING:  # Optuna is an extra: its absence is told when `tune` is asked for
     from muxgcl.tune import Outcome, Tried

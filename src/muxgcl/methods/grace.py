@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from muxgcl.augment import Corrupt, both
-from muxgcl.encoder import GCN, Activation
 from muxgcl.graph import Graph
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
-from muxgcl.projector import Projector
+from muxgcl.nn.gcn import GCN, Activation
+from muxgcl.nn.projector import Projector
 from muxgcl.shapes import Scalar
 
 

@@ -14,13 +14,13 @@ from torch import Tensor
 
 from muxgcl.affinity import AffinityConfig, patches
 from muxgcl.augment import Corrupt, both
-from muxgcl.encoder import GCN, Activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
 from muxgcl.losses.multiscale import Direction, Likelihood, MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
-from muxgcl.projector import Projector
+from muxgcl.nn.gcn import GCN, Activation
+from muxgcl.nn.projector import Projector
 from muxgcl.shapes import Scalar
 
 

@@ -26,7 +26,7 @@ from torch.nn.functional import dropout, pairwise_distance
 from muxgcl.errors import UserError
 from muxgcl.graph import Features, Graph
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
 from muxgcl.shapes import Nodes, Scalar
 
 HIDDEN_DROPOUT = 0.2  # on the anchors before they are propagated

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from muxgcl.evaluate import Difference
 from muxgcl.reproduce import numbers
+from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.paper import TABLE1, TITLES
-from muxgcl.reproduce.plan import Scope
 from muxgcl.reproduce.records import Found
 from muxgcl.reproduce.theory_tables import (
     bound_records,

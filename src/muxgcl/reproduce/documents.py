@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from muxgcl.errors import UserError
+from muxgcl.io.files import write_text
+from muxgcl.reproduce.artefacts import ARTEFACTS, Scope
 from muxgcl.reproduce.claims import plain_words
-from muxgcl.reproduce.layout import Table, markdown
-from muxgcl.reproduce.plan import ARTEFACTS, Scope
 from muxgcl.reproduce.presets import preset_table
 from muxgcl.reproduce.records import Found, Shelf
 from muxgcl.reproduce.render import Rendered, render, told, write_figure
-from muxgcl.runs import write_text
+from muxgcl.reproduce.typeset import Table, markdown
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 HEADINGS = {

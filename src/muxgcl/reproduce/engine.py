@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from muxgcl.evaluate import paired_difference
-from muxgcl.reproduce.layout import Table, markdown
 from muxgcl.reproduce.numbers import interval
 from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.records import json_lines
+from muxgcl.reproduce.typeset import Table, markdown
 
 Row = dict[str, Any]
 BANDWIDTH = 4.8  # TB/s of an H200's memory by its datasheet
@@ -112,7 +112,8 @@ def parity_table(path: Path) -> Table:
         [
             "Mean over 5 seeds by 20 splits ± standard error over seeds; differences are paired, "
             "with a 95 % t interval over seeds and splits. Two rows of one graph are two "
-            "settings that the preset has had. Records: `records/parity.jsonl`, by `benchmarks/parity.py`.",
+            "settings that the preset has had. Records: `records/parity.jsonl`, by "
+            "`benchmarks/parity.py`.",
         ],
     )
 

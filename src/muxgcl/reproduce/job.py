@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from typing import Any, Self
 
-from muxgcl.plan import Plan
+from muxgcl.runs.plan import Plan
 
 SCORES, SIMILARITIES, SOFT_NEGATIVES, BOUNDS = KINDS = (
     "scores",  # a trained method, judged by a protocol

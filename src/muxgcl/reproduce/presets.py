@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.datasets import DATASETS
 from muxgcl.evaluate import Difference, paired_difference, summarise
-from muxgcl.plan import Plan
+from muxgcl.io import DATASETS
 from muxgcl.reproduce import numbers
+from muxgcl.reproduce.artefacts import FIVE, Scope
 from muxgcl.reproduce.job import settings_of
-from muxgcl.reproduce.layout import Table
 from muxgcl.reproduce.paper import TABLE1, TITLES, Printed
-from muxgcl.reproduce.plan import FIVE, Scope
 from muxgcl.reproduce.records import Found, json_lines
+from muxgcl.reproduce.typeset import Table
+from muxgcl.runs.plan import Plan
 
 Scores = list[list[float]]  # a row for each training seed, an entry for each split
 ON_BEST = (

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from muxgcl.evaluate import Summary, summarise
 from muxgcl.reproduce import numbers
-from muxgcl.reproduce.layout import Table
+from muxgcl.reproduce.artefacts import CHIEF, CLUSTERED, CONTROLS, REPEATS, Scope
 from muxgcl.reproduce.numbers import DASH, PAIRED
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TITLES
-from muxgcl.reproduce.plan import CHIEF, CLUSTERED, CONTROLS, REPEATS, Scope
 from muxgcl.reproduce.records import Found
+from muxgcl.reproduce.typeset import Table
 
 
 def table1(found: Found, scope: Scope) -> list[Table]:

@@ -12,13 +12,13 @@ import torch
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Split, link_prediction, probe, random_split
 from muxgcl.evaluate.arrays import Labels, Rows
-from muxgcl.experiment import fit
 from muxgcl.graph import Graph
-from muxgcl.links import SHARE, without_links
-from muxgcl.load import Loaded
-from muxgcl.plan import Plan
-from muxgcl.scoring import labels_of
-from muxgcl.train import Epoch
+from muxgcl.io.load import Loaded
+from muxgcl.runs.fit import fit
+from muxgcl.runs.held_out import SHARE, without_links
+from muxgcl.runs.loop import Epoch
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.scoring import labels_of
 
 FIRST_SEED = 100  # of training and of hidden edges: results are reported with others
 OnBlock = Callable[[list[Epoch]], None]
