@@ -14,12 +14,12 @@ from reproduce_cases import LEVEL, SMALL, fill, record_of
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
-from muxgcl.reproduce import engine, numbers
+from muxgcl.reproduce import coverage, engine, numbers
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
 from muxgcl.reproduce.paper import Printed
-from muxgcl.reproduce.records import Found, Shelf
+from muxgcl.reproduce.records import Found, Shelf, json_lines
 from muxgcl.reproduce.render import render, told, write, write_figure
 from muxgcl.reproduce.typeset import Table, latex, markdown
 
@@ -208,6 +208,23 @@ def test_the_engines_figures_are_those_of_the_records() -> None:
     for path, block in engine.blocks(ROOT).items():
         text = (ROOT / path).read_text(encoding="utf-8")
         assert text == with_block(text, block, str(path), "engine"), f"{path} is not up to date"
+
+
+def test_the_coverage_of_intervals_is_that_of_the_records() -> None:
+    for path, block in coverage.blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path), "coverage"), f"{path} is not up to date"
+
+
+def test_recorded_intervals_cover_from_five_seeds_on_and_are_not_given_before() -> None:
+    rows = json_lines(ROOT / "records" / "coverage.jsonl")
+    now = [row for row in rows if row["interval"] == "t"]
+    assert {row["seeds"] for row in now} == {1, 3, 5, 10}
+    for row in now:
+        if row["seeds"] < 5:
+            assert row["coverage"] is None, row
+        else:
+            assert 0.93 <= row["coverage"] <= 0.97, row
 
 
 def test_parity_is_told_with_its_standard_error_and_interval(tmp_path: Path) -> None:
