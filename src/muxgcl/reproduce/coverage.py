@@ -26,9 +26,9 @@ def coverage_table(path: Path) -> Table:
         ["", *(f"{n} seed{'s' * (n > 1)}, {name}" for n in seeds for name in NAMES.values())],
         body,
         [
-            f"{tables} simulated tables each, by 20 splits. Before: percentiles of a bootstrap over "
-            f"seeds and splits; now: the t interval ({DASH}: none is given). The last rows have "
-            "the variances of seeds, splits and rest that the records of Table I show."
+            f"{tables} simulated tables each, by 20 splits. Before: percentiles of a bootstrap "
+            f"over seeds and splits; now: the t interval ({DASH}: none is given). The last "
+            "rows have the variances of seeds, splits and rest that the records of Table I show."
         ],
     )
 

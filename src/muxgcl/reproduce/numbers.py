@@ -18,6 +18,13 @@ PAIRED = (
     f"seeds and splits, * where it leaves out zero; fewer than {FEWEST} seeds have none."
 )
 
+SPLITS = {  # how nodes are divided, by protocol
+    "holdout": "random splits: a tenth to learn from, a tenth to choose C on, test nodes all in "
+    "the half whose labels no search reads (about 40 %), looked at once",
+    "holdout-all": "random 10/10/80 splits, C chosen on validation nodes, test nodes looked at "
+    "once",
+}
+
 
 def scores(records: Sequence[Record], measure: str = "accuracy") -> list[list[float]]:
     """A row for each training seed, an entry for each split (or repeat of k-means)."""
