@@ -97,6 +97,7 @@ def test_reported_splits_are_the_old_ones_less_the_test_nodes_of_the_development
         assert np.array_equal(one.train, old.train)
         assert np.array_equal(one.val, old.val)
         assert np.array_equal(one.test, old.test[~half[old.test]])
+        assert np.array_equal(one.aside, old.test[half[old.test]])
         assert len(one.test) == pytest.approx(0.4 * (y >= 0).sum(), rel=0.1)
 
 
@@ -104,11 +105,11 @@ def test_too_few_labelled_nodes_are_refused_in_one_line() -> None:
     two = np.array([0, 1, *[-1] * 10])
     with pytest.raises(UserError, match=r"at least two classes .* chosen on, got 1"):
         development_splits(two)
-    three = np.array([0, 1, 0])
-    test = [int(split.test[0]) for split in holdout_splits(three, 9, everywhere=True)]
-    assert development_half(three)[test].any()
-    with pytest.raises(UserError, match="3 labelled nodes are too few"):
-        holdout_splits(three, 9)
+    five = np.array([0, 1, 0, 1, 0])
+    assert len(holdout_splits(five, 50, everywhere=True)) == 50
+    with pytest.raises(UserError, match=r"at least 6 labelled nodes.*got 5"):
+        holdout_splits(five, 1)
+    assert all(len(split.test) for split in holdout_splits(np.array([0, 1, 0, 1, 0, 1]), 200))
     with pytest.raises(UserError, match="at least one split"):
         development_splits(labels(), 0)
     with pytest.raises(UserError, match="one integer label a node"):

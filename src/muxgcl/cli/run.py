@@ -24,7 +24,8 @@ from muxgcl.runs import auto
 from muxgcl.runs.auto import choose
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan, check
-from muxgcl.runs.scoring import check_scoring
+from muxgcl.runs.scoring import check_scoring, labels_of
+from muxgcl.runs.searched import searched_elsewhere
 from muxgcl.runs.settings import parse_pairs
 
 LOOKS_AT_LABELS = ("protocol", "splits", "split_seed", "controls", "report", "seeds")
@@ -55,7 +56,11 @@ def run(
     ] = False,
     protocol: Annotated[
         list[Protocol] | None,
-        typer.Option(help="How to judge; may be repeated. `paper` is optimistic by design."),
+        typer.Option(
+            help="How to judge; may be repeated. `holdout` counts test nodes whose labels no "
+            "search of settings reads, `holdout-all` others as well; `paper` is optimistic by "
+            "design."
+        ),
     ] = None,
     splits: options.Splits = 20,
     split_seed: options.SplitSeed = 0,
@@ -80,7 +85,8 @@ def run(
 ) -> None:
     """Train on GRAPH, embed its nodes and, where there are labels, evaluate.
 
-    Labels are used for the scores alone, never for training.
+    Labels are used for the scores alone, never for training. Scores are counted on the report half
+    of the labelled nodes, which `muxgcl tune` does not read.
     """
     judging = Judging(
         protocols=tuple(p.value for p in protocol or [Protocol.holdout]),
@@ -160,6 +166,8 @@ def _run(
     if judging is not None:
         check_scoring(loaded.tensors, judging.protocols, judging.splits)
     notes = [*loaded.notes, *_picked(tensors, plan)]
+    if judging is not None and (warning := searched_elsewhere(preset, labels_of(loaded.tensors))):
+        notes.append(warning)
     results = []
     for number in range(seed, seed + seeds):
         this = replace(plan, seed=number)

@@ -16,7 +16,6 @@ from muxgcl.cli.show import show_scores
 from muxgcl.cli.source import Source, saved_encoding
 from muxgcl.errors import UserError
 from muxgcl.evaluate import assign
-from muxgcl.evaluate import cluster as cluster_scores
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.load import Loaded
 from muxgcl.io.save import check_format, save_table
@@ -26,7 +25,7 @@ from muxgcl.runs.fit import restore
 from muxgcl.runs.folder import Run
 from muxgcl.runs.held_out import held_out_links
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import check_scoring, plain, score
+from muxgcl.runs.scoring import check_scoring, cluster_scores, plain, score
 from muxgcl.runs.scoring import controls as score_controls
 
 OutFile = Annotated[
@@ -177,7 +176,10 @@ def cluster(
     out: OutFile = None,
     as_json: options.Json = False,
 ) -> None:
-    """Cluster a run's embeddings by k-means; with labels, score the clusters (NMI, ARI)."""
+    """Cluster a run's embeddings by k-means; with labels, score the clusters (NMI, ARI).
+
+    All nodes are clustered; those of the report half are compared with their classes.
+    """
     trained = Run(run)
     trained.config()  # a folder that is no run is named
     ids, z = trained.embeddings()

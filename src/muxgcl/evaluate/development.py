@@ -67,6 +67,12 @@ def development_labels(labels: Labels) -> Labels:
     return np.where(development_half(y), y, -1)
 
 
+def report_labels(labels: Labels) -> Labels:
+    """The labels of the report half; -1 everywhere else."""
+    y = np.asarray(labels)
+    return np.where(report_half(y), y, -1)
+
+
 def development_hash(labels: Labels | int) -> str:
     """16 hexadecimal digits that name the two halves: of the seed and of which node is where."""
     found = hashlib.sha256(f"muxgcl development half|{SEED}|".encode())

@@ -18,15 +18,17 @@ from muxgcl.evaluate.development import development_labels, labels_or_zeros, rep
 
 Mask = Bool[np.ndarray, " n"] | Bool[np.ndarray, "n _"]
 _REDRAWS = 1000
+FEWEST = 6  # labelled nodes: with one of train and one of val a node of the report half is left
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Three disjoint sets of labelled nodes."""
+    """Three disjoint sets of labelled nodes, and those that no score is counted on."""
 
     train: Index
     val: Index
     test: Index
+    aside: Index | None = None
 
 
 def random_split(
@@ -71,22 +73,21 @@ def holdout_splits(
     """The first `count` splits of a seed, judged in the report half; more begin with the same.
 
     Train and val are a random tenth each of all labelled nodes. Test is what they leave over of the
-    report half (about 40 % of the labelled nodes): nodes on which nothing was chosen. With
-    `everywhere`, test is all that they leave over, in the development half as well (80 %).
+    report half (about 40 % of the labelled nodes): nodes on which nothing was chosen. What they
+    leave over of the development half is set aside. With `everywhere` that is part of test, too.
     """
     if count < 1:
         raise UserError(f"expected at least one split, got {count}")
     splits = [random_split(labels, (seed, number)) for number in range(count)]
     if everywhere:
         return splits
-    report = report_half(labels)
-    judged = [Split(split.train, split.val, split.test[report[split.test]]) for split in splits]
-    if not all(len(split.test) for split in judged):
+    if (labelled := int((labels_or_zeros(labels) >= 0).sum())) < FEWEST:
         raise UserError(
-            "expected test nodes in the half of the labelled nodes that scores are reported on, "
-            f"got none: {int((labels_or_zeros(labels) >= 0).sum())} labelled nodes are too few"
+            f"expected at least {FEWEST} labelled nodes, so that a test node is left in the half "
+            f"that scores are reported on, got {labelled}"
         )
-    return judged
+    report = report_half(labels)
+    return [Split(s.train, s.val, s.test[report[s.test]], s.test[~report[s.test]]) for s in splits]
 
 
 def development_splits(labels: Labels, count: int = 20, seed: int = 0) -> list[Split]:

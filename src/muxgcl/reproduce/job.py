@@ -65,7 +65,7 @@ class Job:
     dataset: str
     variant: str = "full"
     preset: str = "paper"
-    protocol: str = "none"  # "holdout" or "paper" for scores
+    protocol: str = "none"  # "holdout", "holdout-all" or "paper" for scores
     seed: int = 0
     splits: int = 0
     split_seed: int = 0

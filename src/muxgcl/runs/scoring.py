@@ -9,6 +9,7 @@ from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import (
+    ClusteringResult,
     ProbeResult,
     Split,
     cluster,
@@ -19,6 +20,7 @@ from muxgcl.evaluate import (
     public_splits,
     raw_features,
 )
+from muxgcl.evaluate.development import report_labels
 from muxgcl.graph import Graph
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.fit import embed
@@ -27,7 +29,7 @@ from muxgcl.seeding import seeded
 from muxgcl.tensors import AnyData
 
 Array = np.ndarray[Any, Any]
-PROTOCOLS = ("holdout", "public", "paper")
+PROTOCOLS = ("holdout", "holdout-all", "public", "paper")
 MASKS = ("train_mask", "val_mask", "test_mask")
 
 
@@ -44,8 +46,8 @@ def check_scoring(data: AnyData, protocols: Sequence[str], splits: int) -> None:
     if splits < 1:
         raise UserError(f"splits must be at least 1, got {splits}")
     y = labels_of(data)
-    if y is not None and {"holdout", "paper"} & set(protocols):
-        holdout_splits(y, 1, 0)
+    if y is not None and {"holdout", "holdout-all", "paper"} & set(protocols):
+        holdout_splits(y, 1, 0, everywhere="holdout" not in protocols)
     if y is not None and "public" in protocols:
         _public_splits(data, y)
 
@@ -62,8 +64,9 @@ def classify(
     y = labels_of(data)
     if y is None:
         raise UserError("this graph has no labels, so there is nothing to classify")
-    if protocol == "holdout":
-        return holdout(z, y, count=splits, seed=split_seed)
+    if protocol in ("holdout", "holdout-all"):
+        everywhere = protocol == "holdout-all"
+        return holdout(z, y, count=splits, seed=split_seed, everywhere=everywhere)
     if protocol == "public":
         return public(z, y, _public_splits(data, y))
     raise UserError(
@@ -93,8 +96,19 @@ def score(
         confusion = result.confusion if confusion is None else confusion
     y = labels_of(data)
     if clusters and y is not None:
-        scores["clustering"] = cluster(z, y, seed=split_seed).to_dict()
+        scores["clustering"] = cluster_scores(z, y, seed=split_seed).to_dict()
     return scores, confusion
+
+
+def cluster_scores(
+    z: Any, y: Array, *, clusters: int | None = None, repeats: int = 5, seed: int = 0
+) -> ClusteringResult:
+    """Cluster all nodes; compare those of the report half with their classes."""
+    count = len(np.unique(y[y >= 0])) if clusters is None else clusters
+    judged = report_labels(y)
+    if not (judged >= 0).any():
+        judged = y  # a single labelled node
+    return cluster(z, judged, clusters=count, repeats=repeats, seed=seed)
 
 
 def controls(
