@@ -24,12 +24,12 @@ from typing import Any
 SPLIT_SEED = 4000  # results are reported with other splits
 FIRST_SEED = 400  # and other training seeds
 MOST_SEEDS = 5
-LARGE = 5000  # nodes above which the last scale alone is not judged: it costs a probe
-READOUTS: dict[str, dict[str, Any]] = {  # for methods with several scales
-    "last": {"kind": "last", "weights": (), "features": 0.0},
-    "all": {"kind": "all", "weights": (), "features": 0.0},
-    "late": {"kind": "all", "weights": "late", "features": 0.0},  # scales before L at half weight
-    "all+x": {"kind": "all", "weights": (), "features": 0.5},
+# for methods with several scales: kind, weight of the scales before L, weight of features
+READOUTS = {
+    "last": ("last", 0.0, 0.0),
+    "late": ("all", 0.5, 0.0),
+    "all+x": ("all", 1.0, 0.5),
+    "late+x": ("all", 0.5, 0.5),
 }
 
 
@@ -59,11 +59,11 @@ class Search:
     """What is known of one method on one graph, and what to train next."""
 
     def __init__(self, method: str, dataset: str, out: Path, draw: int) -> None:
-        from spaces import SPACES, START
+        from spaces import SPACES, start
 
         self.method, self.dataset, self.out = method, dataset, out
         self.space = SPACES[method](dataset)
-        self.start = START.get(method, [{}])
+        self.start = start(method, dataset)
         self.random = random.Random(draw)
         self.claims = out.with_suffix(".claims") / f"{method}-{dataset}"
         self.claims.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def work(job: dict[str, Any]) -> None:
         except Exception as error:  # a candidate that cannot be trained loses
             print(f"{job['dataset']} {settings}: {error}", file=sys.stderr)
             torch.cuda.empty_cache()
-            found = {"accuracy": {"all": 0.0, "last": 0.0}, "error": str(error)[:200]}
+            found = {"accuracy": dict.fromkeys(job["readouts"], 0.0), "error": str(error)[:200]}
         row = {
             "kind": "search",
             "method": job["method"],
@@ -197,12 +197,11 @@ def train(
     with torch.no_grad():
         if hasattr(method, "readout"):
             last = method.readout.last
-            late = (*[0.5] * last, 1.0)
-            for name, how in READOUTS.items():
-                if name == "last" and graph.num_nodes > LARGE:
+            for name, (kind, early, features) in READOUTS.items():
+                if name not in job["readouts"]:
                     continue
-                weights = late if how["weights"] == "late" else ()
-                method.readout = Readout(how["kind"], weights, how["features"], last)
+                weights = () if kind == "last" else (*[early] * last, 1.0)
+                method.readout = Readout(kind, weights, features, last)
                 tables[name] = method.embed(fitted.graph).float()
         else:
             tables["last"] = method.embed(fitted.graph).float()
@@ -213,7 +212,7 @@ def train(
             float((a.predicted == y[s.test]).mean()) for a, s in zip(found, splits, strict=True)
         ]
         accuracy[name] = round(100 * sum(right) / len(right), 4)
-        if name == "all" or len(tables) == 1:
+        if name == "late" or len(tables) == 1:
             signs[name] = label_free(table, fitted.graph)
     return {
         "accuracy": accuracy,
@@ -268,6 +267,7 @@ def main() -> None:
     parser.add_argument("methods", nargs="+")
     parser.add_argument("--datasets", nargs="+", default=["cora=2"], help="name=workers, ...")
     parser.add_argument("--preset", default="best")
+    parser.add_argument("--readouts", nargs="+", default=list(READOUTS))
     parser.add_argument("--minutes", type=float, default=8)
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--draw", type=int, default=0, help="seed of the draws")
@@ -289,6 +289,7 @@ def main() -> None:
                     "dataset": dataset,
                     "preset": args.preset,
                     "splits": args.splits,
+                    "readouts": args.readouts,
                     "draw": 1000 * args.draw + len(workers),
                     "device": args.device,
                     "data_root": args.data_root,

@@ -34,14 +34,15 @@ def mux_hop(dataset: str) -> Space:
     """MUX-GCL over hops."""
     small = dataset in SMALL
     return {
-        "epochs": [60, 100, 150, 200, 300, 450] if small else [150, 250, 400, 600, 900],
-        "lr": [2e-4, 3e-4, 5e-4, 1e-3, 2e-3],
-        "weight_decay": [0.0, 0.0, 1e-3, 1e-2, 1e-1],
+        "epochs": [60, 100, 150, 200, 300] if small else [250, 400, 600],
+        "lr": [2e-4, 3e-4, 5e-4, 1e-3] if small else [5e-4, 1e-3, 2e-3],
+        "weight_decay": [0.0, 1e-3, 1e-2, 1e-1],
         "hops": [1, 2, 2, 2, 3, 4],
         "depth": [1, 2, 2, 2, 3],
+        "convolutions": [0, 0, 1, 1, 2] if small else [0, 0, 0, 1],
         "hidden": [512, 1024, 2048],
         "width": [512, 1024, 2048],
-        "norm": ["layer", "layer", "layer", "batch", "none"],
+        "norm": ["layer", "layer", "layer", "batch"],
         "residual": [False, False, True],
         "row_normalize": [True, False],
         "drop_features": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
@@ -49,9 +50,9 @@ def mux_hop(dataset: str) -> Space:
         "drop_edges": [(p, p) for p in (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)],
         "projection": [256, 512],
         "projection_out": [128, 256],
-        "temperature": [0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
-        "anchors": ["last", "last", "all"],
-        "neighbours": [0.0, 0.0, 0.0, 0.1, 0.3, 1.0, 3.0],
+        "temperature": [0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7],
+        "anchors": ["last", "all"],
+        "neighbours": [0.0, 0.0, 0.0, 0.05, 0.2],
         "affinity": ["deepwalk", "deepwalk", "deepwalk", "none"],
         "likelihood": ["half", "half", "clamp"],
         "refresh": [0, 0, 0, 50],
@@ -83,20 +84,32 @@ def mux_gcl(dataset: str) -> Space:
 
 SPACES = {"mux-hop": mux_hop, "mux-gcl": mux_gcl}
 
-_HOP = {"hidden": 2048, "width": 1024, "lr": 1e-3, "weight_decay": 0.0}
-START: dict[str, list[Candidate]] = {
-    "mux-hop": [
-        {},
-        {"temperature": 0.5},
-        {"temperature": 0.2},
-        {"affinity": "none"},
-        {"anchors": "all"},
-        {"neighbours": 0.5},
-        {"scale_weights": (1.0, 0.0, 0.0)},
-        {"row_normalize": False},
-        {"hops": 3, "scale_weights": (0.5, 0.2, 0.15, 0.15)},
-        {"drop_features": 0.2, "dropout": 0.2},
-        {"drop_features": 0.7, "dropout": 0.7},
-        {"drop_edges": (0.7, 0.7)},
-    ],
+START: dict[str, dict[str, list[Candidate]]] = {
+    "mux-hop": {
+        "small": [
+            {"row_normalize": False, "convolutions": 1},
+            {"row_normalize": False, "convolutions": 1, "anchors": "all"},
+            {"row_normalize": False, "convolutions": 2, "hidden": 1024, "width": 512},
+            {"row_normalize": False, "convolutions": 1, "lr": 1e-3, "epochs": 100},
+            {"row_normalize": True, "convolutions": 1},
+            {"row_normalize": False, "convolutions": 1, "depth": 1, "width": 1024},
+            {"row_normalize": False, "convolutions": 1, "drop_features": 0.4, "dropout": 0.2},
+            {"row_normalize": False, "drop_edges": (0.7, 0.7), "anchors": "all"},
+        ],
+        "large": [
+            {"anchors": "all", "epochs": 400},
+            {"anchors": "all", "epochs": 400, "temperature": 0.2},
+            {"anchors": "all", "epochs": 400, "drop_edges": (0.7, 0.7)},
+            {"anchors": "all", "epochs": 400, "scale_weights": (0.34, 0.33, 0.33)},
+            {"anchors": "all", "epochs": 400, "scale_weights": (0.8, 0.1, 0.1)},
+            {"anchors": "all", "epochs": 400, "hidden": 2048, "width": 2048},
+            {"anchors": "all", "epochs": 250, "lr": 2e-3},
+            {"anchors": "all", "epochs": 400, "schedule": "cosine", "warm_up": 0.1},
+        ],
+    },
 }
+
+
+def start(method: str, dataset: str) -> list[Candidate]:
+    """Candidates that a search begins with."""
+    return START.get(method, {}).get("small" if dataset in SMALL else "large", [{}])

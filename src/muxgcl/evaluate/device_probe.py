@@ -144,7 +144,9 @@ def _newton(
         steep = gradient.abs().amax(1)  # [s, c * k]
         if float(steep.max()) <= goal:
             break
-        enough = torch.maximum(steep * (steep / n).sqrt().clamp(max=0.5), steep.new_tensor(goal / 2))
+        enough = torch.maximum(
+            steep * (steep / n).sqrt().clamp(max=0.5), steep.new_tensor(goal / 2)
+        )
         step = _conjugate_gradients(
             rows, curvature, likely * (1 - likely), penalty, -gradient, enough
         )

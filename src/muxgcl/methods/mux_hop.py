@@ -48,6 +48,7 @@ class MuxHopConfig(AffinityConfig):
 
     hops: int = 2  # L
     depth: int = 2  # blocks of the perceptron
+    convolutions: int = 0  # how many of its first blocks also see a node's neighbours
     hidden: int = 2048  # width between its blocks
     width: int = 1024  # of each scale
     norm: Norm = "layer"
@@ -115,6 +116,7 @@ class MuxHop(Method):
             dropout=cfg.dropout,
             norm=cfg.norm,
             residual=cfg.residual,
+            convolutions=cfg.convolutions,
         )
         self.average = deepcopy(self.encoder).requires_grad_(False) if cfg.ema else None
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)

@@ -22,7 +22,7 @@ Norm = Literal["layer", "batch", "none"]
 
 
 class Perceptron(nn.Module):
-    """Blocks without propagation: rows of features in, rows of `width` numbers out.
+    r"""Blocks of a perceptron: rows of features in, rows of `width` numbers out.
 
     Called, it drops entries between its blocks, and batch normalisation uses the nodes at hand;
     `embed` leaves nothing to chance and uses running statistics. Which of the two happens never
@@ -36,6 +36,8 @@ class Perceptron(nn.Module):
         dropout: share of the entries that are dropped between blocks.
         norm: what ends a block: "layer" (LayerNorm), "batch" (BatchNorm) or "none".
         residual: whether a block between equal widths adds its input to its output.
+        convolutions: how many of the first blocks also average over a node's neighbours,
+            $\hat A\,\mathrm{dropout}(h) W$: with 0, f sees each node alone.
     """
 
     def __init__(
@@ -48,8 +50,11 @@ class Perceptron(nn.Module):
         dropout: float = 0.0,
         norm: Norm = "layer",
         residual: bool = False,
+        convolutions: int = 0,
     ) -> None:
         super().__init__()
+        if not 0 <= convolutions <= depth:
+            raise UserError(f"convolutions must be from 0 to depth ({depth}), got {convolutions}")
         if min(width, hidden, depth) < 1:
             raise UserError(
                 f"width, hidden and depth must be at least 1, got {width}, {hidden} and {depth}"
@@ -59,7 +64,7 @@ class Perceptron(nn.Module):
         if norm not in get_args(Norm):
             raise UserError(f"norm must be one of {', '.join(get_args(Norm))}, got {norm!r}")
         widths = [in_features, *[hidden] * (depth - 1), width]
-        self.dropout, self.residual = dropout, residual
+        self.dropout, self.residual, self.convolutions = dropout, residual, convolutions
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
         for a, b in pairwise(widths):  # drawn as torch's Linear does
             bound = max(a, 1) ** -0.5
@@ -78,12 +83,17 @@ class Perceptron(nn.Module):
         return self._encode(view, fresh=False)
 
     def _encode(self, view: View, *, fresh: bool) -> Nodes:
-        nodes = self._finish(0, view.project(self.weights[0]), fresh=fresh)
+        mixed = view.project(self.weights[0])
+        nodes = self._finish(0, self._averaged(0, mixed, view), fresh=fresh)
         for k, weight in enumerate(self.weights[1:], start=1):
             given = dropout(nodes, self.dropout) if fresh and self.dropout else nodes
-            found = self._finish(k, given @ weight, fresh=fresh)
+            found = self._finish(k, self._averaged(k, given @ weight, view), fresh=fresh)
             nodes = found + nodes if self.residual and found.shape == nodes.shape else found
         return nodes
+
+    def _averaged(self, k: int, mixed: Nodes, view: View) -> Nodes:
+        """Block k's product over each node's neighbours, where the block is a convolution."""
+        return view.propagation @ mixed if k < self.convolutions else mixed
 
     def _finish(self, k: int, mixed: Nodes, *, fresh: bool) -> Nodes:
         """What follows block k's product."""
