@@ -7,6 +7,7 @@ import torch
 from contrast_cases import clustered, error, spread, unit
 from test_pair_sum import evaluate
 from torch import Tensor
+from torch.nn.functional import normalize
 from torch.testing import assert_close
 
 from muxgcl import kernels
@@ -22,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(torch.cuda.is_available(), reason="tests/gpu states it on the device"),
     pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning"),
 ]
-FUNCTIONS = [LogGap(), LogGap(1e-3), Sigmoid(0.6, 0.1), Sigmoid(0.2, 0.05), Sigmoid(0.1, 2.0)]
+FUNCTIONS = [LogGap(), Sigmoid(0.6, 0.1), Sigmoid(0.2, 0.05), Sigmoid(0.1, 2.0)]
 EVERY = pytest.mark.parametrize("function", FUNCTIONS, ids=str)
 
 
@@ -59,7 +60,7 @@ def assert_agrees(
 
 
 @EVERY
-@pytest.mark.parametrize("n", [1, 2, 63, 65, 130])
+@pytest.mark.parametrize("n", [1, 2, 65, 130])
 @pytest.mark.parametrize("views", [(1, 1), (1, 2), (2, 2)])
 def test_sums_and_gradients_are_those_of_the_definition(
     function: PairFunction, n: int, views: tuple[int, int]
@@ -69,7 +70,7 @@ def test_sums_and_gradients_are_those_of_the_definition(
 
 
 @EVERY
-@pytest.mark.parametrize("n", [1, 2, 63, 65, 130])
+@pytest.mark.parametrize("n", [1, 2, 65, 130])
 @pytest.mark.parametrize("views", [1, 2])
 def test_a_table_meets_itself(function: PairFunction, n: int, views: int) -> None:
     assert_agrees([unit(views * n, 24)], spread(views * n), function=function, nodes=n)
@@ -101,17 +102,24 @@ def test_tables_of_any_length_and_nodes_by_number() -> None:
     assert_agrees(tables[:1], spread(67), function=function, nodes=(same, same))
 
 
-def test_a_gap_of_a_millionth_keeps_its_digits() -> None:
-    """Rows 1e-3 apart have a gap of 5e-7 each; of that 32 bits lose a tenth, 16 bits all."""
-    torch.manual_seed(0)
-    z = torch.nn.functional.normalize(torch.ones(66, 64) + 3e-3 * torch.randn(66, 64), dim=1)
-    assert_agrees([z], torch.rand(66), function=LogGap(), value=1e-3, gradient=2e-2)
-    with pytest.raises(AssertionError):
-        assert_agrees([z], torch.rand(66), function=LogGap(), precision="fp16", gradient=2e-2)
+@pytest.mark.parametrize("precision", ["fp16", "tf32", "fp32"])
+@pytest.mark.parametrize(("apart", "value", "gradient"), [(3e-2, 5e-4, 3e-3), (3e-3, 2e-3, 2e-2)])
+def test_a_gap_below_the_rounding_of_a_row_keeps_its_digits(
+    precision: str, apart: float, value: float, gradient: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gaps of 1e-3 and 1e-5, while rounding to 16 bits moves a product of rows by 1e-4."""
+    z = normalize(1 + apart * torch.randn(130, 64), dim=1)
+    how = {"function": LogGap(), "precision": precision, "value": value, "gradient": gradient}
+    for tables in ([z], [z, z.clone()]):
+        assert_agrees(tables, torch.rand(130), **how)
+    if precision != "fp32":  # which is due to the lengths of the rounded rows
+        monkeypatch.setattr(fused, "_excess", lambda rounded, rows: torch.zeros(len(rows)))
+        with pytest.raises(AssertionError):
+            assert_agrees([z], torch.rand(130), **how)
 
 
 def test_equal_rows_stay_finite_in_any_precision() -> None:
-    z = torch.nn.functional.normalize(torch.randn(1, 40), dim=1).repeat(70, 1)
+    z = normalize(torch.randn(1, 40), dim=1).repeat(70, 1)
     for precision in ("fp16", "tf32", "fp32"):
         sums, gradient = evaluate(
             fused, [z], torch.ones(70), torch.float32, function=LogGap(), precision=precision

@@ -33,6 +33,11 @@ mean of the other rows.
 **Other functions.** Where another function of the cosine is summed (`pair_function.py`), its value
 is added up, and its slope takes the push's place in the second product: the push of a contrast is
 both. The choice is made when the kernel is compiled.
+
+**Small gaps.** Rounding makes a row a little longer or shorter, and that alone may be more than
+what two rows lack to a cosine of 1. Where a function looks at that gap, half of what rounding added
+to the squared lengths of both rows is taken off their product. The gap is then half the squared
+distance of the rounded rows: equal rows have none, and it errs by a small part of itself.
 """
 
 import math
@@ -67,6 +72,8 @@ def _walk(
     sum_ptr,  # [parts, own views * owns]      out, or None
     pull_ptr,  # [parts, own views * owns, D]  out, or None
     rest_ptr,  # [parts, own views * owns]     out: what rounding took from the push, or None
+    own_excess_ptr,  # [own views * owns]  to be taken off the cosines of a row, or None
+    excess_ptr,  # [VIEWS * others]    and off those of each other row
     owns,
     others,
     offset,
@@ -102,6 +109,8 @@ def _walk(
     other_at = other_row[:, None] * D + across  # [WIDTH, D]
     if own_factor_ptr is not None:
         own_factor = tl.load(own_factor_ptr + own_row, mask=here, other=0.0)
+    if own_excess_ptr is not None:
+        own_excess = tl.load(own_excess_ptr + own_row, mask=here, other=0.0)
     own_node = row
     if own_node_ptr is not None:
         own_node = tl.load(own_node_ptr + row, mask=here, other=-1)
@@ -147,6 +156,10 @@ def _walk(
             if FUNCTION == "exp":
                 push = tl.exp2(cosine * scale + exponent)
             else:
+                if own_excess_ptr is not None:
+                    at = excess_ptr + begin + other_row
+                    excess = tl.load(at, mask=there, other=0.0) if PEELED else tl.load(at)
+                    cosine -= own_excess[:, None] + excess
                 value, push = value_and_slope(cosine, scale, shift, FUNCTION)
                 push *= lift
             if own_weight_ptr is not None:
@@ -210,6 +223,7 @@ class Side:
     node: Tensor | None  # [count], where a row's place in its view does not say it
     count: int
     views: int
+    excess: Tensor | None = None  # [views * count]: half of what rounding added to |row|^2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -287,6 +301,8 @@ class AllPairs:
                 total,
                 pull,
                 rest,
+                own.excess,
+                other.excess,
                 own.count,
                 other.count,
                 self.offset,
@@ -300,7 +316,7 @@ class AllPairs:
                 SHARED=math.gcd(block.shared, other.views),
                 ROWS=block.rows,
                 COLS=block.cols,
-                PRECISION=self._products(),
+                PRECISION="ieee" if self.precision == "fp32" else "tf32",
                 CENTRED=centred,
                 LOGARITHMS=logarithms,
                 KNOTS=0 if self.curve is None else len(self.curve),
@@ -324,15 +340,6 @@ class AllPairs:
         if function is None:
             return rate, lift - rate / 2 if centred else lift - rate, centred
         return rate, rate * ((0.5 if centred else 0.0) - function.threshold), centred
-
-    def _products(self) -> str:
-        """How tables of 32 bits are multiplied: three products of TF32 leave out next to nothing.
-
-        They run on tensor cores; plain products of 32 bits do not.
-        """
-        if self.precision != "fp32":
-            return "tf32"
-        return "ieee" if self.function is None else "tf32x3"
 
 
 def _empty(like: Tensor, shape: tuple[int, ...]) -> Tensor:

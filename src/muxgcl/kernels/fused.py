@@ -212,12 +212,30 @@ class _NegativeSum(torch.autograd.Function):
         return d_anchor, d_keys, None, None, None, None
 
 
+def _pairs_of(
+    anchor: Tensor, keys: Tensor, function: LogGap | Sigmoid, ids: Ids, precision: Precision
+) -> AllPairs:
+    """The same for another function than the push."""
+    pairs = _pairs(anchor, keys, None, 1.0, ids, precision)
+    anchors, others = pairs.anchors, pairs.keys
+    if isinstance(function, LogGap) and pairs.precision != "fp32":
+        anchors = replace(anchors, excess=_excess(anchors.table, anchor))
+        others = anchors if anchor is keys else replace(others, excess=_excess(others.table, keys))
+    return replace(pairs, anchors=anchors, keys=others, function=function)
+
+
+def _excess(rounded: Tensor, rows: Tensor) -> Tensor:
+    """Half of what rounding added to the squared length of every row."""
+    before, after = (table.float().square().sum(1) for table in (rows, rounded))
+    return (after - before) / 2
+
+
 class _PairSum(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, anchor: Tensor, keys: Tensor, function: LogGap | Sigmoid, *settings: Any
     ) -> Tensor:
-        ctx.pairs = replace(_pairs(anchor, keys, None, 1.0, *settings), function=function)
+        ctx.pairs = _pairs_of(anchor, keys, function, *settings)
         parts, pulls = ctx.pairs.forward()
         ctx.save_for_backward(anchor, keys, _total(pulls, anchor))
         return parts.sum(0)
@@ -242,7 +260,7 @@ class _SelfPairSum(torch.autograd.Function):
     def forward(
         ctx: Any, anchor: Tensor, function: LogGap | Sigmoid, *settings: Any
     ) -> Tensor:
-        ctx.pairs = replace(_pairs(anchor, anchor, None, 1.0, *settings), function=function)
+        ctx.pairs = _pairs_of(anchor, anchor, function, *settings)
         ctx.save_for_backward(anchor)
         return ctx.pairs.sums().sum(0)
 
@@ -282,17 +300,14 @@ def pair_sum(
     nodes: Ids = None,
     precision: Precision | None = None,
 ) -> PerNode:
-    """Fused twin of `reference.pair_sum`, for unit rows of up to 1024 numbers.
-
-    The gap between a cosine and 1 shows every rounding, so by default `LogGap` keeps 32 bits.
-    """
+    """Fused twin of `reference.pair_sum`, for unit rows of up to 1024 numbers."""
     if isinstance(function, Exponential):
         how: dict[str, Any] = {"temperature": function.temperature, "precision": precision}
         return negative_sum(anchor, keys, nodes=nodes, **how)
-    precision = precision or ("fp32" if isinstance(function, LogGap) else PRECISION)
+    how_exact = precision or PRECISION
     if anchor is keys and not isinstance(nodes, tuple):
-        return _SelfPairSum.apply(anchor, function, nodes, precision)
-    return _PairSum.apply(anchor, keys, function, nodes, precision)
+        return _SelfPairSum.apply(anchor, function, nodes, how_exact)
+    return _PairSum.apply(anchor, keys, function, nodes, how_exact)
 
 
 def contrast(
