@@ -34,9 +34,7 @@ def evaluate(backend, tables: list[Tensor], upstream: Tensor, dtype: torch.dtype
 
 @EVERY
 @pytest.mark.parametrize("views", [(1, 1), (1, 2), (2, 2)])
-def test_the_definition_is_the_sum_in_loops(
-    function: PairFunction, views: tuple[int, int]
-) -> None:
+def test_the_definition_is_the_sum_in_loops(function: PairFunction, views: tuple[int, int]) -> None:
     n = 6
     anchor, keys = (unit(v * n, 5).double() for v in views)
     want = [

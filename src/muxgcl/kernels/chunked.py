@@ -107,9 +107,7 @@ class _NegativeSum(torch.autograd.Function):
 
 class _PairSum(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, anchor: Tensor, keys: Tensor, function: PairFunction, ids: Ids
-    ) -> Tensor:
+    def forward(ctx: Any, anchor: Tensor, keys: Tensor, function: PairFunction, ids: Ids) -> Tensor:
         tiles = _Tiles(anchor, keys, None, 1.0, ids)
         sums, pulls = anchor.new_empty(len(anchor)), torch.empty_like(anchor)
         for block in tiles.blocks():

@@ -257,9 +257,7 @@ class _SelfPairSum(torch.autograd.Function):
     r"""Anchors that are their own keys: $\partial_{a_i} = \sum_j (g_i + g_j)\, f'_{ij} a_j$."""
 
     @staticmethod
-    def forward(
-        ctx: Any, anchor: Tensor, function: LogGap | Sigmoid, *settings: Any
-    ) -> Tensor:
+    def forward(ctx: Any, anchor: Tensor, function: LogGap | Sigmoid, *settings: Any) -> Tensor:
         ctx.pairs = _pairs_of(anchor, anchor, function, *settings)
         ctx.save_for_backward(anchor)
         return ctx.pairs.sums().sum(0)

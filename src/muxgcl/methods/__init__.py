@@ -20,6 +20,7 @@ from muxgcl.methods.random_gcn import RandomGcn
 from muxgcl.methods.raw import Raw
 from muxgcl.methods.sfa import Sfa
 from muxgcl.methods.sgc import Sgc
+from muxgcl.methods.signa import Signa
 from muxgcl.methods.sugrl import Sugrl
 from muxgcl.methods.vgae import Vgae
 
@@ -47,6 +48,7 @@ METHODS: dict[str, type[Method]] = {
         HomoGcl,
         MaGcl,
         Dmon,
+        Signa,
     )
 }
 
