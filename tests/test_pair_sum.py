@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from contrast_cases import clustered, error, spread, unit
+from contrast_cases import spread, unit
 from torch import Tensor
 from torch.autograd import gradcheck
 from torch.testing import assert_close

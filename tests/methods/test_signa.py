@@ -115,7 +115,7 @@ def test_the_encoder_normalises_after_the_activation_and_never_propagates() -> N
         for parameter in method.parameters():
             parameter.copy_(torch.randn(parameter.shape))
     want = GRAPH.dense_features()
-    for linear, norm in zip(method.linear, method.norms, strict=True):
+    for linear, norm in zip((method.first, method.second), method.norms, strict=True):
         hidden = want @ linear.weight.T + linear.bias
         hidden = torch.where(hidden >= 0, hidden, method.act.weight * hidden)
         want = layer_norm(hidden, hidden.shape[1:], norm.weight, norm.bias)

@@ -85,11 +85,9 @@ class Signa(Method):
         self.scaled = features_scaled(cfg.row_normalize)
         self.transposed = OfGraph(transposed_order)
         self.propagation = OfGraph(lambda graph: graph.adjacency.propagation())
-        widths = (2 * cfg.width, cfg.width)
-        self.linear = nn.ModuleList(
-            nn.Linear(a, b) for a, b in zip((graph.num_features, *widths), widths, strict=False)
-        )
-        self.norms = nn.ModuleList(nn.LayerNorm(b) for b in widths)
+        self.first = nn.Linear(graph.num_features, 2 * cfg.width)
+        self.second = nn.Linear(2 * cfg.width, cfg.width)
+        self.norms = nn.ModuleList(nn.LayerNorm(b) for b in (2 * cfg.width, cfg.width))
         self.act = activation(cfg.activation)
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
 
@@ -115,13 +113,13 @@ class Signa(Method):
         if p:
             features = drop_entries(features, p, self.transposed(graph))
         propagation = self.propagation(graph)
-        mixed = View(propagation, features).project(self.linear[0].weight.T)
-        for linear, norm in zip(self.linear, self.norms, strict=True):
-            if linear is not self.linear[0]:
-                mixed = dropout(nodes, p) @ linear.weight.T
+        nodes = View(propagation, features).project(self.first.weight.T)
+        for k, bias in enumerate((self.first.bias, self.second.bias)):
+            if k == 1:
+                nodes = dropout(nodes, p) @ self.second.weight.T
             if self.cfg.convolve:
-                mixed = propagation @ mixed
-            nodes = norm(self.act(add_bias(mixed, linear.bias)))
+                nodes = propagation @ nodes
+            nodes = self.norms[k](self.act(add_bias(nodes, bias)))
         return nodes
 
 
