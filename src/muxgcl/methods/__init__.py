@@ -2,6 +2,7 @@
 
 from muxgcl.methods.base import Context, Method, total
 from muxgcl.methods.bgrl import Bgrl
+from muxgcl.methods.cca_ssg import CcaSsg
 from muxgcl.methods.costa import Costa
 from muxgcl.methods.deepwalk import Deepwalk
 from muxgcl.methods.dgi import Dgi
@@ -15,6 +16,7 @@ from muxgcl.methods.ma_gcl import MaGcl
 from muxgcl.methods.mux_gcl import MuxGcl
 from muxgcl.methods.mvgrl import Mvgrl
 from muxgcl.methods.node2vec import Node2vec
+from muxgcl.methods.ns4gc import Ns4gc
 from muxgcl.methods.progcl import ProGcl
 from muxgcl.methods.random_gcn import RandomGcn
 from muxgcl.methods.raw import Raw
@@ -48,6 +50,8 @@ METHODS: dict[str, type[Method]] = {
         HomoGcl,
         MaGcl,
         Dmon,
+        CcaSsg,
+        Ns4gc,
         Signa,
     )
 }
