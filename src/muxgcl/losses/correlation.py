@@ -5,8 +5,8 @@ C = \frac1N Z_1^\top Z_2, \quad C_v = \frac1N Z_v^\top Z_v$$
 
 with the columns of each view standardised by their own mean and (unbiased) deviation.
 
-Paper: Zhang et al. 2021, <https://arxiv.org/abs/2106.12484>, equation 6, where the first term is
-$\|Z_1 - Z_2\|_F^2$: with standardised columns the same up to a constant and a factor.
+Paper: Zhang et al. 2021, <https://arxiv.org/abs/2106.12484>. With $\|Z_1 - Z_2\|_F^2 / N$ for the
+first term, as it is often written, $\lambda$ is twice as large.
 """
 
 import torch

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from muxgcl.adam import Adam
+from muxgcl.adam import Adam, Optimizer
 from muxgcl.augment import clean
 from muxgcl.graph import Graph
 from muxgcl.kernels import Backend
@@ -57,7 +57,7 @@ class Method(nn.Module):
     def reach(self, milestone: int) -> None:
         """What the host does at a milestone."""
 
-    def optimizer(self, lr: float, weight_decay: float) -> Adam:
+    def optimizer(self, lr: float, weight_decay: float) -> Optimizer:
         """Adam, unless a paper says otherwise."""
         return Adam((p for p in self.parameters() if p.requires_grad), lr, weight_decay)
 

@@ -1,4 +1,4 @@
-r"""CCA-SSG, canonical correlation analysis of two views: Zhang et al. 2021, <https://arxiv.org/abs/2106.12484>.
+r"""CCA-SSG, canonical correlation of views: Zhang et al. 2021, <https://arxiv.org/abs/2106.12484>.
 
 Two views, one encoder without a projector. Each column should say the same in both views, and the
 columns of a view should say different things (`losses/correlation.py`). There are no negatives:

@@ -1,4 +1,4 @@
-r"""SIGNA, single-view contrast with soft neighbours: Sun et al. 2025, <https://arxiv.org/abs/2412.09261>.
+r"""SIGNA, one view and soft neighbours: Sun et al. 2025, <https://arxiv.org/abs/2412.09261>.
 
 There are no views. A perceptron with dropout encodes the features, and the graph enters through the
 loss alone: neighbours are positives, but each only with probability 1 - m, drawn afresh at every
