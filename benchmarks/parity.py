@@ -13,12 +13,12 @@ from pathlib import Path
 
 from lines import append
 
-from muxgcl.datasets import open_dataset
 from muxgcl.evaluate import holdout, paired_difference, summarise
-from muxgcl.experiment import fit
 from muxgcl.graph import Graph
-from muxgcl.measure import commit, device_name, pick_device, versions
-from muxgcl.plan import Plan
+from muxgcl.io import open_dataset
+from muxgcl.runs.environment import commit, device_name, pick_device, versions
+from muxgcl.runs.fit import fit
+from muxgcl.runs.plan import Plan
 
 ROADS = {"fast": ("auto", "auto"), "plain": ("reference/fp32", "off")}  # backend, capture
 
@@ -73,6 +73,7 @@ def main() -> None:
             "kind": "parity",
             "dataset": name,
             "preset": args.preset,
+            "protocol": "holdout",
             "epochs": plan.train.epochs,
             "seeds": args.seeds,
             "splits": args.splits,

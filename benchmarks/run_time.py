@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lines import append
 
-from muxgcl.measure import commit, device_name, pick_device, versions
+from muxgcl.runs.environment import commit, device_name, pick_device, versions
 
 
 def main() -> None:

@@ -14,11 +14,11 @@ import torch
 from lines import append
 
 import muxgcl.kernels.pieces
-from muxgcl.capture import WARM_UP, aside, recorded
-from muxgcl.datasets import open_dataset
 from muxgcl.graph import Graph
+from muxgcl.io import open_dataset
+from muxgcl.kernels.capture import WARM_UP, aside, recorded
 from muxgcl.kernels.spmm import spmm
-from muxgcl.measure import commit, device_name, versions
+from muxgcl.runs.environment import commit, device_name, versions
 
 PRODUCTS, ROUNDS = 30, 7
 

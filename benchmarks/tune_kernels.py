@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 
 from muxgcl.bench.clock import matmul_ceiling, milliseconds
 from muxgcl.kernels import PairWeight, all_pairs, blocks, fused
-from muxgcl.measure import commit, device_name
+from muxgcl.runs.environment import commit, device_name
 
 
 def unit(n: int, d: int) -> torch.Tensor:

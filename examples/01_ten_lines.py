@@ -4,7 +4,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from muxgcl import MuxGCL
-from muxgcl.datasets import planted
+from muxgcl.io import planted
 
 graph = planted(nodes=600, classes=4, features=64, seed=1)  # a PyG `Data`: x, edge_index, y
 z = MuxGCL(epochs=30, params={"width": 64}, random_state=0).fit_transform(graph)  # no labels used

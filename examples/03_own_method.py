@@ -11,11 +11,11 @@ from torch.nn.functional import mse_loss
 
 from muxgcl import METHODS, NodeEmbedder
 from muxgcl.augment import Corrupt
-from muxgcl.datasets import planted
-from muxgcl.encoder import GCN
 from muxgcl.evaluate import holdout
 from muxgcl.graph import Graph
+from muxgcl.io import planted
 from muxgcl.methods import Context, Method
+from muxgcl.nn.gcn import GCN
 from muxgcl.shapes import Scalar
 
 

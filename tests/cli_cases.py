@@ -7,7 +7,7 @@ import pytest
 
 from muxgcl.cli import app, commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import run as command_line
-from muxgcl.datasets import planted
+from muxgcl.io import planted
 
 TINY = [
     "--preset",

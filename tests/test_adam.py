@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from muxgcl.adam import Adam
+from muxgcl.nn.adam import Adam
 
 
 def parameters() -> list[nn.Parameter]:
@@ -54,7 +54,7 @@ def test_a_parameter_without_a_gradient_is_left_alone() -> None:
 
 def test_it_does_not_load_the_compiler() -> None:
     code = (
-        "import sys, torch; from torch import nn; from muxgcl.adam import Adam;"
+        "import sys, torch; from torch import nn; from muxgcl.nn.adam import Adam;"
         "p = nn.Parameter(torch.ones(2)); p.grad = torch.ones(2); o = Adam([p], 0.1); o.step();"
         "print('torch._dynamo' in sys.modules)"
     )

@@ -11,9 +11,9 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from muxgcl.affinity import AffinityConfig, estimate, patches
-from muxgcl.datasets import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io import planted
 
 KINDS = ["deepwalk", "node2vec", "vgae"]
 QUICK: dict[str, Any] = {

@@ -7,8 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.affinity import Roads, SkipGram, skip_gram, skipgram
-from muxgcl.datasets import planted
 from muxgcl.graph import Graph
+from muxgcl.io import planted
 
 
 def by_hand(model: SkipGram, walked: list[list[int]], others: list[int]) -> float:

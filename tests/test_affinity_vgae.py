@@ -8,10 +8,10 @@ from torch.distributions import Normal, kl_divergence
 from torch.testing import assert_close
 
 from muxgcl.affinity import Vgae
-from muxgcl.affinity.vgae import one_direction, reconstruction
+from muxgcl.affinity.autoencoder import one_direction, reconstruction
 from muxgcl.augment import clean
-from muxgcl.datasets import planted
 from muxgcl.graph import Adjacency, Graph
+from muxgcl.io import planted
 
 
 @pytest.fixture

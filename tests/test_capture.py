@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from muxgcl.capture import repeat
+from muxgcl.kernels.capture import repeat
 
 
 @pytest.mark.parametrize("times", [0, 1, 2, 3, 7])

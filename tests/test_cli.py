@@ -12,9 +12,9 @@ import torch
 from cli_cases import FAST, TINY, ask, command_line
 
 from muxgcl import __version__
-from muxgcl.config import preset
-from muxgcl.datasets import planted
-from muxgcl.runs import Run
+from muxgcl.io import planted
+from muxgcl.runs.folder import Run
+from muxgcl.runs.settings import preset
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,7 +227,7 @@ def test_a_mistake_is_one_line_and_status_2(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("muxgcl.datasets.load.urlopen", _no_network)
+    monkeypatch.setattr("muxgcl.io.named.urlopen", _no_network)
     words, message = MISTAKES[name]
     words = [w for word in words for w in (own if word == "GRAPH" else [word])]
     words = [str(tmp_path) if word == "EMPTY" else word for word in words]
@@ -296,9 +296,9 @@ def test_auto_tells_the_settings_that_are_used(
 
 def test_test_labels_change_the_test_score_alone(tmp_path: Path) -> None:
     """Training sees no labels at all: other labels, the same embeddings."""
-    from muxgcl.experiment import fit
     from muxgcl.graph import Graph
-    from muxgcl.plan import Plan
+    from muxgcl.runs.fit import fit
+    from muxgcl.runs.plan import Plan
 
     data = planted(nodes=60, seed=3)
     other = data.clone()

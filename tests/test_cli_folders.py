@@ -9,7 +9,7 @@ import pytest
 from cli_cases import FAST, TINY, ask, command_line
 
 from muxgcl.evaluate import PaperProtocol
-from muxgcl.runs import Run
+from muxgcl.runs.folder import Run
 
 
 def test_several_seeds_make_several_runs(
@@ -135,7 +135,7 @@ def test_protocol_paper_survives_a_stop(
     own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("muxgcl.experiment.CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr("muxgcl.runs.fit.CHECKPOINT_SECONDS", -1.0)
     words = ["run", *own, "--method", "grace", *TINY, "--epochs", "5", "--quiet", "--no-report"]
     words += ["--splits", "2", "--device", "cpu", "--protocol", "paper", "--json"]
     status, text, _ = ask(capsys, *words, "--out", str(tmp_path / "whole"))

@@ -6,11 +6,11 @@ from typing import Literal
 
 import pytest
 
-from muxgcl.config import TrainConfig, parse_pairs, preset, split_settings, to_toml
-from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.plan import Plan
+from muxgcl.io.planted import planted
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.settings import TrainConfig, parse_pairs, preset, split_settings, to_toml
 
 
 @dataclass(frozen=True, kw_only=True)

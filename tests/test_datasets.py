@@ -17,10 +17,10 @@ from torch_geometric.data import Data
 from torch_geometric.io import read_npz, read_planetoid_data
 from torch_geometric.utils import coalesce, degree, subgraph
 
-from muxgcl.datasets import DATASETS, at_hand, data_root, load_dataset, planted
-from muxgcl.datasets.load import SPLIT
-from muxgcl.datasets.same_nodes import same_nodes
 from muxgcl.errors import UserError
+from muxgcl.io import DATASETS, at_hand, data_root, load_dataset, planted
+from muxgcl.io.named import SPLIT
+from muxgcl.io.same_nodes import same_nodes
 
 SHARED = Path(__file__).parents[1].resolve().parent / "shared" / "datasets"
 PUBLISHED = ["cora", "citeseer", "pubmed", "photo", "computers"]
@@ -225,7 +225,7 @@ def test_a_missing_graph_is_downloaded_once(tiny_photo, monkeypatch: pytest.Monk
     assert [path.name for path in root.rglob("*") if path.is_file()] == [
         "amazon_electronics_photo.npz"
     ]
-    monkeypatch.setattr("muxgcl.datasets.load.urlopen", None)  # a second download would fail
+    monkeypatch.setattr("muxgcl.io.named.urlopen", None)  # a second download would fail
     assert at_hand("photo", root)
     load_dataset("photo", root)
 
@@ -254,7 +254,7 @@ def test_without_a_network_one_line_names_files_address_and_folder(
         waits.append(timeout)
         raise OSError("Name or service not known")
 
-    monkeypatch.setattr("muxgcl.datasets.load.urlopen", no_network)
+    monkeypatch.setattr("muxgcl.io.named.urlopen", no_network)
     with pytest.raises(UserError) as caught:
         load_dataset("pubmed", tmp_path)
     message = str(caught.value)

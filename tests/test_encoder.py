@@ -9,10 +9,10 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from muxgcl.augment import Corrupt, View, both, clean
-from muxgcl.encoder import GCN
 from muxgcl.errors import UserError
 from muxgcl.graph import SPARSE_BELOW, Graph
-from muxgcl.projector import Projector
+from muxgcl.nn.gcn import GCN
+from muxgcl.nn.projector import Projector
 from muxgcl.sparse import SparseMatrix
 
 

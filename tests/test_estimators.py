@@ -12,11 +12,11 @@ from sklearn.exceptions import NotFittedError
 from torch_geometric.data import Data
 
 from muxgcl import METHODS, MuxGCL, NodeEmbedder
-from muxgcl.datasets import planted
 from muxgcl.errors import UserError
 from muxgcl.evaluate.statistics import Difference
 from muxgcl.graph import Graph
-from muxgcl.load import load
+from muxgcl.io import planted
+from muxgcl.io.load import load
 
 TINY = {"width": 8, "projection": 8, "projection_out": 8}
 

@@ -5,14 +5,14 @@ import pandas
 import pytest
 import torch
 
-from muxgcl.datasets import planted
 from muxgcl.errors import UserError
 from muxgcl.evaluate import link_prediction
-from muxgcl.experiment import fit
-from muxgcl.links import held_out_links, made_from_edges, without_links
-from muxgcl.load import Loaded, load
-from muxgcl.load.structure import structural_features
-from muxgcl.plan import Plan
+from muxgcl.io import planted
+from muxgcl.io.load import Loaded, load
+from muxgcl.io.structure import structural_features
+from muxgcl.runs.fit import fit
+from muxgcl.runs.held_out import held_out_links, made_from_edges, without_links
+from muxgcl.runs.plan import Plan
 
 
 @pytest.fixture(scope="module")

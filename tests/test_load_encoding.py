@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from muxgcl.errors import UserError
-from muxgcl.load import Encoding, Loaded, load
+from muxgcl.io.load import Encoding, Loaded, load
 
 
 def ring(nodes: int) -> torch.Tensor:

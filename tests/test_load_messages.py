@@ -18,7 +18,7 @@ import torch
 from npy_header import npy_header
 
 from muxgcl.errors import UserError
-from muxgcl.load import load
+from muxgcl.io.load import load
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "data-formats.md"
 Mistake = Callable[[pytest.MonkeyPatch], object]

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muxgcl.errors import UserError
-from muxgcl.load import Loaded, load
+from muxgcl.io.load import Loaded, load
 
 patient = settings(deadline=None, max_examples=60)
 

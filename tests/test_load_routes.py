@@ -14,7 +14,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
-from muxgcl.load import Loaded, load
+from muxgcl.io.load import Loaded, load
 
 NODES, EDGES = 14, 30
 MISSING_LABEL, ISOLATED = 3, 9
@@ -351,7 +351,7 @@ def test_without_a_table_of_nodes_ids_are_sorted_by_every_route(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["cora", "citeseer"])
 def test_a_known_graph_comes_back_as_it_is(name: str) -> None:
-    from muxgcl.datasets import load_dataset
+    from muxgcl.io import load_dataset
 
     data = load_dataset(name)
     loaded = load(data).data

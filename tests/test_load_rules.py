@@ -11,7 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
-from muxgcl.load import Loaded, load
+from muxgcl.io.load import Loaded, load
 
 PATH = "a,b\nb,c\n"  # three nodes in a row
 

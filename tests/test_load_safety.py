@@ -14,8 +14,8 @@ import torch
 from npy_header import npy_header
 
 from muxgcl.errors import UserError
-from muxgcl.load import load
-from muxgcl.load.safety import check_size, in_words, memory_limit, parsing
+from muxgcl.io.load import load
+from muxgcl.io.safety import check_size, in_words, memory_limit, parsing
 
 EDGES = torch.tensor([[0, 1], [1, 2]])
 
@@ -115,7 +115,7 @@ def test_text_and_npz_need_neither_pandas_nor_pyarrow(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "for name in ('pandas', 'pyarrow'): sys.modules[name] = None\n"
-        "from muxgcl.load import load\n"
+        "from muxgcl.io.load import load\n"
         f"print(load({str(tmp_path)!r}).data)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -14,14 +14,14 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.data import Data
 
-from muxgcl.config import TrainConfig, preset, split_settings
-from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import METHODS, Context, Method, total
-from muxgcl.plan import Plan
+from muxgcl.runs.loop import Trainer
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.settings import TrainConfig, preset, split_settings
 from muxgcl.seeding import seeded
-from muxgcl.train import Trainer
 
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 DATA_ROOT = Path(__file__).parents[2] / "shared" / "datasets"
@@ -230,7 +230,7 @@ def test_a_capturable_step_never_waits_for_the_device(name: str) -> None:
 
 @ALL
 def test_every_preset_is_understood(name: str) -> None:
-    text = files("muxgcl.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    text = files("muxgcl.runs.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(text)
     assert {"paper", "quick"} <= set(tables)
     assert {*DATASETS, "default"} <= set(tables["paper"])
@@ -264,11 +264,11 @@ def test_every_method_says_where_it_comes_from(name: str) -> None:
 ON_PUBMED = """
 import resource, sys, torch
 from pathlib import Path
-from muxgcl.config import TrainConfig, preset, split_settings
-from muxgcl.datasets import load_dataset
+from muxgcl.runs.settings import TrainConfig, preset, split_settings
+from muxgcl.io import load_dataset
 from muxgcl.graph import Graph
 from muxgcl.methods import METHODS, Context
-from muxgcl.train import Trainer
+from muxgcl.runs.loop import Trainer
 torch.set_num_threads(1)
 name, root = sys.argv[1:]
 graph = Graph.from_data(load_dataset("pubmed", Path(root)))

@@ -7,11 +7,10 @@ from pathlib import Path
 import muxgcl
 
 
-def test_load_is_the_function_though_a_package_has_its_name() -> None:
-    from muxgcl.load import Loaded, load
-
-    assert muxgcl.load is load
-    assert Loaded.__module__.startswith("muxgcl.load.")
+def test_no_public_name_hides_a_package() -> None:
+    rooms = {path.parent.name for path in Path(muxgcl.__file__).parent.glob("*/__init__.py")}
+    assert not rooms & set(muxgcl.__all__)
+    assert callable(muxgcl.load)
 
 
 def test_every_promised_name_is_there() -> None:

@@ -16,10 +16,12 @@ from matplotlib.colors import to_rgb
 from report_cases import NAMES, bare_record, figure, run_record
 
 from muxgcl.errors import UserError
-from muxgcl.report import layout, nodes, read_run
+from muxgcl.report import node_map as nodes
+from muxgcl.report import project as layout
+from muxgcl.report import read_run
 from muxgcl.report.palette import CATEGORIES
 from muxgcl.report.scores import flatten
-from muxgcl.runs import Run
+from muxgcl.runs.folder import Run
 
 
 def unpack(text: str, kind: str) -> np.ndarray:

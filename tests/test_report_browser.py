@@ -14,7 +14,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from test_report_page import hostile_record
 
-from muxgcl.report import RunRecord, compare, layout, nodes, write_report
+from muxgcl.report import RunRecord, compare, write_report
+from muxgcl.report import node_map as nodes
+from muxgcl.report import project as layout
 
 MISSING = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
 FLAGS = (

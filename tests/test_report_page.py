@@ -13,7 +13,9 @@ import pytest
 from report_cases import NAMES, bare_record, figure, run_record
 
 from muxgcl.errors import UserError
-from muxgcl.report import RunRecord, compare, layout, nodes, save_figures, write_report
+from muxgcl.report import RunRecord, compare, save_figures, write_report
+from muxgcl.report import node_map as nodes
+from muxgcl.report import project as layout
 from muxgcl.report.comparison import distinct_names
 from muxgcl.report.figures import PLOTS
 from muxgcl.report.palette import THEMED

@@ -5,12 +5,12 @@ from itertools import groupby
 
 import pytest
 
-from muxgcl.datasets import DATASETS
 from muxgcl.errors import UserError
+from muxgcl.io import DATASETS
 from muxgcl.methods import METHODS
+from muxgcl.reproduce.artefacts import ARTEFACTS, CHIEF, CONTROLS, Scope, needed, plan, trainings
 from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TABLE3, TABLE4, TABLE5
-from muxgcl.reproduce.plan import ARTEFACTS, CHIEF, CONTROLS, Scope, needed, plan, trainings
 
 
 def test_the_paper_is_quoted_as_printed() -> None:

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from muxgcl.datasets import planted
 from muxgcl.graph import Graph
+from muxgcl.io import planted
 from muxgcl.methods import Context
 from muxgcl.methods.mux_gcl import MuxGcl, MuxGclConfig
 from muxgcl.reproduce import proposition, soft_negatives

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from muxgcl.errors import UserError
-from muxgcl.runs import Run, write_atomically, write_text
+from muxgcl.io.files import write_atomically, write_text
+from muxgcl.runs.folder import Run
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def test_tensors_become_a_pyg_graph_and_are_none() -> None:
 def test_the_command_line_does_not_load_pyg() -> None:
     """It takes seconds."""
     code = (
-        "import sys; import muxgcl.cli.commands; from muxgcl.datasets import open_dataset;"
+        "import sys; import muxgcl.cli.commands; from muxgcl.io import open_dataset;"
         "open_dataset('cora'); sys.exit('torch_geometric' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

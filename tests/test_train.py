@@ -12,16 +12,16 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from muxgcl.config import TrainConfig
-from muxgcl.datasets import planted
 from muxgcl.errors import UserError
-from muxgcl.experiment import Stopped, fit
 from muxgcl.graph import Graph
+from muxgcl.io import planted
 from muxgcl.methods import METHODS, Context
-from muxgcl.plan import Plan
-from muxgcl.runs import Run
+from muxgcl.runs.fit import Stopped, fit
+from muxgcl.runs.folder import Run
+from muxgcl.runs.loop import NonFiniteLoss, Trainer
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.settings import TrainConfig
 from muxgcl.seeding import seeded
-from muxgcl.train import NonFiniteLoss, Trainer
 
 SMALL = {"width": 8, "projection": 8}
 
@@ -100,7 +100,7 @@ def test_a_run_resumed_in_the_middle_ends_as_if_it_had_not_stopped(
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("muxgcl.experiment.CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr("muxgcl.runs.fit.CHECKPOINT_SECONDS", -1.0)
     run = Run(tmp_path)
 
     def poison(block: list) -> None:
@@ -164,12 +164,12 @@ def test_capture_needs_a_gpu(graph: Graph) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from muxgcl import experiment
-from muxgcl.datasets import planted
-from muxgcl.experiment import fit
-from muxgcl.plan import Plan
+from muxgcl.runs import fit as experiment
+from muxgcl.io import planted
+from muxgcl.runs.fit import fit
+from muxgcl.runs.plan import Plan
 from muxgcl.graph import Graph
-from muxgcl.runs import Run
+from muxgcl.runs.folder import Run
 import torch, time
 torch.set_num_threads(1)
 experiment.CHECKPOINT_SECONDS = 0.05
@@ -201,7 +201,7 @@ def test_a_killed_run_resumes_to_the_same_embeddings(graph: Graph, tmp_path: Pat
 def test_twenty_runs_killed_at_random_moments_resume_to_the_same_embeddings(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("muxgcl.experiment.CHECKPOINT_SECONDS", 0.0)  # a checkpoint every epoch
+    monkeypatch.setattr("muxgcl.runs.fit.CHECKPOINT_SECONDS", 0.0)  # a checkpoint every epoch
     whole = plan(epochs=25)
     began = time.monotonic()
     want = fit(whole, graph).embed()

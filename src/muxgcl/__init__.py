@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from muxgcl.datasets import load_dataset
 from muxgcl.errors import UserError
-from muxgcl.load import load  # hides the module of that name, which stays importable from
+from muxgcl.io import load_dataset
+from muxgcl.io.load import load
 from muxgcl.methods import METHODS
 
 if TYPE_CHECKING:

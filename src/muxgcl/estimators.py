@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muxgcl.errors import UserError
-from muxgcl.experiment import embed, fit
 from muxgcl.graph import Graph
-from muxgcl.load import Encoding, Loaded, load
-from muxgcl.plan import Plan
-from muxgcl.train import Epoch
+from muxgcl.io.load import Encoding, Loaded, load
+from muxgcl.runs.fit import embed, fit
+from muxgcl.runs.loop import Epoch
+from muxgcl.runs.plan import Plan
 
 Array = np.ndarray[Any, Any]
 RandomState: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
@@ -40,7 +40,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     `n_features_in_`, `loss_`, `epoch_ms_`.
 
     Example:
-        >>> from muxgcl.datasets import planted
+        >>> from muxgcl.io import planted
         >>> embedder = NodeEmbedder("grace", preset="quick", params={"width": 8}, epochs=2)
         >>> embedder.fit_transform(planted(nodes=40)).shape
         (40, 8)
@@ -116,7 +116,7 @@ class MuxGCL(NodeEmbedder):
     """MUX-GCL as an estimator; the same arguments as `NodeEmbedder`, without `method`.
 
     Example:
-        >>> from muxgcl.datasets import planted
+        >>> from muxgcl.io import planted
         >>> MuxGCL(epochs=2, params={"width": 8}).fit_transform(planted(nodes=40)).shape
         (40, 8)
     """

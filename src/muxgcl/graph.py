@@ -3,9 +3,12 @@
 Labels are not part of it: no method can read what is not there.
 """
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -61,6 +64,7 @@ class Adjacency:
         return SparseMatrix(
             matrix=Csr(self.rowptr, self.col, value, self.nodes, self.pieces),
             transpose=Csr(self.rowptr, self.col, value[self.reverse], self.nodes, self.pieces),
+            order=self.reverse,
         )
 
     def repeated(self, copies: int) -> Self:
@@ -136,6 +140,12 @@ class Graph:
             return features
         return pad(features, (0, -features.shape[1] % 8))
 
+    @cached_property
+    def features_twice(self) -> Features:
+        """The features of two copies, one below the other."""
+        features = self.aligned_features
+        return torch.cat([features] * 2) if isinstance(features, Tensor) else features.repeated(2)
+
     @property
     def num_nodes(self) -> int:
         """How many nodes there are."""
@@ -197,3 +207,33 @@ def features_of(x: Tensor) -> Features:
         entries = x.to_sparse_coo().coalesce()
     row, col = entries.indices()
     return SparseMatrix.from_entries(row, col, entries.values().float(), (x.shape[0], x.shape[1]))
+
+
+def fingerprint(tensors: Mapping[str, Tensor], settings: Mapping[str, Any]) -> str:
+    """A hash of tensors (with dtype and shape) and plain settings."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        array = tensor.detach().cpu().contiguous().numpy()
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array.data)
+    return digest.hexdigest()[:24]
+
+
+def tensors_of(graph: Graph) -> dict[str, Tensor]:
+    """All that a graph consists of."""
+    adjacency = graph.adjacency
+    found = {"rowptr": adjacency.rowptr, "col": adjacency.col, "weight": adjacency.weight}
+    if isinstance(graph.features, Tensor):
+        return found | {"features": graph.features}
+    rows = graph.features.matrix
+    return found | {
+        "features rowptr": rows.rowptr,
+        "features col": rows.col,
+        "features value": rows.value,
+        "features columns": torch.tensor(rows.columns),
+    }
+
+
+def graph_fingerprint(graph: Graph) -> str:
+    """A hash of a graph: its edges, weights and features."""
+    return fingerprint(tensors_of(graph), {})

@@ -8,11 +8,11 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.affinity.pick import pick
-from muxgcl.datasets.planted import planted
-from muxgcl.experiment import embed, fit
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import METHODS
-from muxgcl.plan import Plan, build
+from muxgcl.runs.fit import embed, fit
+from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
 
 pytest.importorskip("triton", reason="Triton is not installed")

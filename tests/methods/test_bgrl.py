@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from muxgcl.datasets.planted import planted
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.losses.bootstrap import bootstrap
 from muxgcl.methods import Context, total
 from muxgcl.methods.bgrl import Bgrl, BgrlConfig

@@ -8,9 +8,9 @@ from torch.nn.functional import normalize
 from torch.testing import assert_close
 from torch_geometric.data import Data
 
-from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import Context, total
 from muxgcl.methods.bgrl import Bgrl, BgrlConfig
 from muxgcl.methods.blnn import Blnn, BlnnConfig, attention

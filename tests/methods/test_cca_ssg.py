@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.losses.correlation import canonical_correlation
 from muxgcl.losses.decorrelation import standardised
 from muxgcl.methods import Context, total

@@ -4,15 +4,15 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import clean
-from muxgcl.datasets import load_dataset
-from muxgcl.datasets.planted import planted
-from muxgcl.encoder import GCN
 from muxgcl.evaluate.controls import propagated_features
 from muxgcl.graph import Graph
+from muxgcl.io import load_dataset
+from muxgcl.io.planted import planted
 from muxgcl.methods import Context
 from muxgcl.methods.random_gcn import RandomGcn, RandomGcnConfig
 from muxgcl.methods.raw import Raw, RawConfig
 from muxgcl.methods.sgc import Sgc, SgcConfig
+from muxgcl.nn.gcn import GCN
 
 DATA = planted(nodes=40, isolated=2)
 GRAPH = Graph.from_data(DATA)

@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from muxgcl.augment import both, clean
-from muxgcl.datasets import planted
 from muxgcl.graph import Graph
+from muxgcl.io import planted
 from muxgcl.methods import Context, costa
 from muxgcl.methods.costa import Costa, CostaConfig, Gaussian, _Sketched, sparse_sketch
 

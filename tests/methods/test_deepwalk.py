@@ -6,15 +6,15 @@ from torch import Tensor
 from torch.nn.functional import normalize
 from torch_geometric.data import Data
 
-from muxgcl.config import TrainConfig
-from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import Context
 from muxgcl.methods.deepwalk import Deepwalk, DeepwalkConfig, key_of
 from muxgcl.methods.node2vec import Node2vec, Node2vecConfig
+from muxgcl.runs.loop import Trainer
+from muxgcl.runs.settings import TrainConfig
 from muxgcl.seeding import seeded
-from muxgcl.train import Trainer
 
 GRAPH = Graph.from_data(planted(nodes=40, isolated=3))
 SMALL = {"width": 16, "walks": 64, "walk_length": 8, "walk_context": 4}

@@ -6,11 +6,11 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import View, clean
-from muxgcl.datasets.planted import planted
-from muxgcl.encoder import GCN
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.losses.infomax import Discriminator, infomax
 from muxgcl.methods.dgi import real_and_shuffled, shuffle
+from muxgcl.nn.gcn import GCN
 
 
 def test_the_objective_is_that_of_the_paper_in_loops() -> None:

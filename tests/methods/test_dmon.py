@@ -7,8 +7,8 @@ from torch.nn.functional import one_hot
 from torch.testing import assert_close
 from torch_geometric.data import Data
 
-from muxgcl.datasets.planted import planted
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import Context
 from muxgcl.methods.dmon import Dmon, DmonConfig, collapse, modularity, without_loops
 

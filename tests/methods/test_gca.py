@@ -10,10 +10,16 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from muxgcl.augment import Corrupt
-from muxgcl.datasets import load_dataset
-from muxgcl.datasets.planted import planted
 from muxgcl.graph import Graph
-from muxgcl.methods.centrality import HIGHEST, adaptive_views, centrality, column_mass, drop_weights
+from muxgcl.io import load_dataset
+from muxgcl.io.planted import planted
+from muxgcl.methods.parts.centrality import (
+    HIGHEST,
+    adaptive_views,
+    centrality,
+    column_mass,
+    drop_weights,
+)
 from muxgcl.sparse import SparseMatrix
 
 DATA = planted(nodes=40, features=30, isolated=2, featureless=2)

@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from muxgcl.augment import clean
-from muxgcl.config import TrainConfig
-from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import Context, total
 from muxgcl.methods import ggd as module
 from muxgcl.methods.ggd import Ggd, GgdConfig, keep_exactly, summed
-from muxgcl.train import Trainer
+from muxgcl.runs.loop import Trainer
+from muxgcl.runs.settings import TrainConfig
 
 GRAPH = Graph.from_data(planted(nodes=40, isolated=2))
 

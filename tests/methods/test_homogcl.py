@@ -5,13 +5,14 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from muxgcl.augment import both, clean
-from muxgcl.datasets import planted
 from muxgcl.graph import Graph
+from muxgcl.io import planted
 from muxgcl.kernels import negative_sum
 from muxgcl.kernels.reference import info_nce
-from muxgcl.methods import Context, edge_sums, homogcl
-from muxgcl.methods.edge_sums import edge_dot, row_sum
+from muxgcl.methods import Context, homogcl
 from muxgcl.methods.homogcl import HomoGcl, HomoGclConfig, disagreement, kmeans, soft_clusters
+from muxgcl.methods.parts import edge_sums
+from muxgcl.methods.parts.edge_sums import edge_dot, row_sum
 
 N, T = 25, 0.5
 

@@ -3,12 +3,12 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import clean
-from muxgcl.datasets import planted
-from muxgcl.encoder import GCN
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io import planted
 from muxgcl.methods import Context
 from muxgcl.methods.ma_gcl import Filters, MaGcl, MaGclConfig
+from muxgcl.nn.gcn import GCN
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from muxgcl.datasets.planted import planted
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.losses.infomax import infomax
 from muxgcl.methods import Context
-from muxgcl.methods.diffusion import BLOCK_BYTES, diffusion
 from muxgcl.methods.mvgrl import Mvgrl, MvgrlConfig
+from muxgcl.methods.parts.diffusion import BLOCK_BYTES, diffusion
 from muxgcl.sparse import SparseMatrix
 
 GRAPH = Graph.from_data(planted(nodes=40, isolated=2))
@@ -34,7 +34,7 @@ def test_the_diffusion_is_the_inverse() -> None:
 
 def test_blocks_of_columns_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = dense(diffusion(GRAPH, 0.2, neighbours=EVERY))
-    monkeypatch.setattr("muxgcl.methods.diffusion.BLOCK_BYTES", 4 * 40 * 7)
+    monkeypatch.setattr("muxgcl.methods.parts.diffusion.BLOCK_BYTES", 4 * 40 * 7)
     assert BLOCK_BYTES > 4 * 40 * 40
     assert_close(dense(diffusion(GRAPH, 0.2, neighbours=EVERY)), whole)
 

@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 from torch.testing import assert_close
 
-from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
+from muxgcl.io.planted import planted
 from muxgcl.kernels import Sigmoid
 from muxgcl.methods import Context, total
 from muxgcl.methods.ns4gc import Ns4gc, Ns4gcConfig, similarities

@@ -3,9 +3,9 @@
 import torch
 from torch.testing import assert_close
 
-from muxgcl.datasets.planted import planted
 from muxgcl.graph import Graph
-from muxgcl.methods.of_graph import OfGraph, row_normalized
+from muxgcl.io.planted import planted
+from muxgcl.methods.parts.of_graph import OfGraph, row_normalized
 from muxgcl.sparse import SparseMatrix
 
 

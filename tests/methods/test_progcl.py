@@ -5,16 +5,17 @@ from scipy import stats
 from torch import Tensor
 from torch.testing import assert_close
 
-from muxgcl.config import TrainConfig
-from muxgcl.datasets import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.methods import Context, hardness, progcl
-from muxgcl.methods.beta_mixture import BetaMixture
+from muxgcl.io import planted
+from muxgcl.methods import Context, progcl
 from muxgcl.methods.grace import Grace, GraceConfig
-from muxgcl.methods.hardness import KNOTS, Hardness
+from muxgcl.methods.parts import hardness
+from muxgcl.methods.parts.beta_mixture import BetaMixture
+from muxgcl.methods.parts.hardness import KNOTS, Hardness
 from muxgcl.methods.progcl import ProGcl, ProGclConfig
-from muxgcl.train import Trainer
+from muxgcl.runs.loop import Trainer
+from muxgcl.runs.settings import TrainConfig
 
 N = 24
 SMALL = {"width": 8, "projection": 8, "centrality": "none", "temperature": 0.4}

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from muxgcl.methods.schedule import WarmUpCosine
+from muxgcl.methods.parts.schedule import WarmUpCosine
 
 
 def rate(step: int, highest: float, rising: int, steps: int) -> float:
@@ -22,6 +22,14 @@ def test_the_optimizer_sees_the_rate_of_every_step(steps: int, warm_up: float) -
     for step in range(steps + 1):
         got = float(optimizer.lr)
         assert got == pytest.approx(rate(step, 0.3, int(warm_up * steps), steps), abs=1e-6)
+        schedule.advance()
+
+
+def test_a_rate_that_does_not_fall_stays_at_its_highest() -> None:
+    schedule = WarmUpCosine(40, 0.25, falls=False)
+    optimizer = schedule.optimizer([nn.Parameter(torch.ones(1))], lr=0.3, weight_decay=0)
+    for step in range(41):
+        assert float(optimizer.lr) == pytest.approx(0.3 * min(1, step / 10), abs=1e-7)
         schedule.advance()
 
 

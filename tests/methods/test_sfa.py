@@ -3,8 +3,8 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import both
-from muxgcl.datasets import planted
 from muxgcl.graph import Graph
+from muxgcl.io import planted
 from muxgcl.methods import Context
 from muxgcl.methods.grace import Grace, GraceConfig
 from muxgcl.methods.sfa import Sfa, SfaConfig, direction

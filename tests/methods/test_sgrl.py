@@ -6,15 +6,15 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, normalize
 from torch.testing import assert_close
 
-from muxgcl.adam import Adam
 from muxgcl.augment import clean
-from muxgcl.config import TrainConfig
-from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import Context, total
 from muxgcl.methods.sgrl import Sgrl, SgrlConfig, scatter
-from muxgcl.train import Trainer
+from muxgcl.nn.adam import Adam
+from muxgcl.runs.loop import Trainer
+from muxgcl.runs.settings import TrainConfig
 
 GRAPH = Graph.from_data(planted(nodes=40, isolated=2))
 

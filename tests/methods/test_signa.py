@@ -9,9 +9,9 @@ from torch.nn.functional import layer_norm, normalize
 from torch.testing import assert_close
 from torch_geometric.data import Data
 
-from muxgcl.datasets.planted import planted
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import Context, total
 from muxgcl.methods.signa import EPSILON, Signa, SignaConfig, contrast
 
@@ -114,10 +114,10 @@ def test_the_encoder_normalises_after_the_activation_and_never_propagates() -> N
     with torch.no_grad():
         for parameter in method.parameters():
             parameter.copy_(torch.randn(parameter.shape))
-    want = GRAPH.dense_features()
-    for linear, norm in zip((method.first, method.second), method.norms, strict=True):
-        hidden = want @ linear.weight.T + linear.bias
-        hidden = torch.where(hidden >= 0, hidden, method.act.weight * hidden)
+    encoder, want = method.encoder, GRAPH.dense_features()
+    for weight, bias, norm in zip(encoder.weights, encoder.biases, encoder.norms, strict=True):
+        hidden = want @ weight + bias
+        hidden = torch.where(hidden >= 0, hidden, encoder.acts[0].weight * hidden)
         want = layer_norm(hidden, hidden.shape[1:], norm.weight, norm.bias)
     assert_close(method.embed(GRAPH), want, rtol=1e-4, atol=1e-4)
     alone = Graph.from_data(Data(x=DATA.x, edge_index=DATA.edge_index[:, :0]))

@@ -4,8 +4,8 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import clean
-from muxgcl.datasets.planted import planted
 from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
 from muxgcl.methods import Context
 from muxgcl.methods.gae import Gae, GaeConfig
 from muxgcl.methods.vgae import Vgae

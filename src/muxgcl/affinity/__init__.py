@@ -3,11 +3,11 @@
 The parts serve the methods DeepWalk, Node2Vec, GAE and VGAE too.
 """
 
+from muxgcl.affinity.autoencoder import Vgae
 from muxgcl.affinity.config import AffinityConfig
 from muxgcl.affinity.estimate import patches
 from muxgcl.affinity.pooling import Pooling, pool
 from muxgcl.affinity.skipgram import SkipGram, skip_gram
-from muxgcl.affinity.vgae import Vgae
 from muxgcl.affinity.walks import Roads, walks
 
 __all__ = [

@@ -6,8 +6,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from muxgcl.fingerprint import fingerprint
-from muxgcl.runs import write_atomically
+from muxgcl.graph import fingerprint
+from muxgcl.io.files import write_atomically
 
 
 def load(path: Path) -> Tensor | None:

@@ -12,13 +12,12 @@ import torch
 from torch import Tensor
 
 from muxgcl.affinity import cache as on_disk
+from muxgcl.affinity.autoencoder import vgae
 from muxgcl.affinity.config import AffinityConfig
 from muxgcl.affinity.pooling import pool
 from muxgcl.affinity.skipgram import skip_gram
-from muxgcl.affinity.vgae import vgae
 from muxgcl.errors import UserError
-from muxgcl.fingerprint import fingerprint, tensors_of
-from muxgcl.graph import Graph
+from muxgcl.graph import Graph, fingerprint, tensors_of
 from muxgcl.seeding import seeded
 
 RECIPE = 1  # raised when the same settings come to mean another table

@@ -20,11 +20,11 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from muxgcl.adam import Adam
 from muxgcl.affinity.pick import pick
 from muxgcl.affinity.walks import Roads, Walks, walks
-from muxgcl.capture import repeat
 from muxgcl.graph import Graph
+from muxgcl.kernels.capture import repeat
+from muxgcl.nn.adam import Adam
 from muxgcl.shapes import Nodes, Scalar
 
 SHARED_NEGATIVES = 64  # nodes that one batch is pushed away from

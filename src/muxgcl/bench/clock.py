@@ -6,7 +6,7 @@ from statistics import median
 
 import torch
 
-from muxgcl.capture import WARM_UP, aside, recorded
+from muxgcl.kernels.capture import WARM_UP, aside, recorded
 
 GROUP = 5.0  # milliseconds of calls that a GPU is timed over at once: it never waits for the host
 

@@ -9,15 +9,22 @@ from typing import Any
 
 import torch
 
-from muxgcl.datasets import open_dataset
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io import open_dataset
 from muxgcl.kernels import resolve
-from muxgcl.measure import MIB, commit, device_name, peak_memory, pick_device, versions
-from muxgcl.plan import Plan, build
+from muxgcl.runs.environment import (
+    MIB,
+    commit,
+    device_name,
+    peak_memory,
+    pick_device,
+    versions,
+)
+from muxgcl.runs.loop import Trainer
+from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
 from muxgcl.tensors import Tensors
-from muxgcl.train import Trainer
 
 WIDTHS = {"cora": 128}  # 256 elsewhere
 DENSE_NODES = 25_000  # above this the dense step does not fit

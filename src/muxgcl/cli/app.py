@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from muxgcl import __version__
 from muxgcl.errors import UserError
-from muxgcl.experiment import Stopped
+from muxgcl.runs.fit import Stopped
 
 INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
 ORDER = ("run", "train", "embed", "evaluate", "cluster", "report", "tune", "reproduce", "bench")

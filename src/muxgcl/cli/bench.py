@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from muxgcl.bench.contrast import bench_kernels
 from muxgcl.bench.epoch import bench_epoch
-from muxgcl.bench.kernels import bench_kernels
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, results
-from muxgcl.config import unknown_name
 from muxgcl.errors import UserError
 from muxgcl.kernels import PRECISIONS
+from muxgcl.runs.settings import unknown_name
 
 bench = typer.Typer(help="Measure speed and memory, every backend side by side in one run.")
 app.add_typer(bench, name="bench")

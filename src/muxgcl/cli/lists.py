@@ -7,7 +7,7 @@ from rich.table import Table
 
 from muxgcl.cli.app import app
 from muxgcl.cli.options import DataRoot, Json
-from muxgcl.datasets import DATASETS, at_hand
+from muxgcl.io import DATASETS, at_hand
 from muxgcl.methods import METHODS
 
 

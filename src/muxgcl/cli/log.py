@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from muxgcl.errors import UserError
-from muxgcl.runs import CURVES, Run
-from muxgcl.train import Epoch
+from muxgcl.runs.folder import CURVES, Run
+from muxgcl.runs.loop import Epoch
 
 
 class Log(StrEnum):

@@ -87,6 +87,7 @@ class Protocol(StrEnum):
     """How embeddings are judged."""
 
     holdout = "holdout"
+    holdout_all = "holdout-all"
     public = "public"
     paper = "paper"
 

@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl import fingerprint
 from muxgcl.cli.log import Log, logged
 from muxgcl.cli.progress import console, training_bar
 from muxgcl.cli.show import show_scores
 from muxgcl.cli.source import Source, save_encoding
-from muxgcl.diagnostics import diagnose
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol
-from muxgcl.experiment import Fitted, Stopped, fit
-from muxgcl.graph import Graph
-from muxgcl.load import Loaded
-from muxgcl.plan import Plan
-from muxgcl.runs import Run, write_atomically, write_text
-from muxgcl.scoring import controls, labels_of, plain, score
+from muxgcl.graph import Graph, graph_fingerprint
+from muxgcl.io.files import write_atomically, write_text
+from muxgcl.io.load import Loaded
+from muxgcl.runs.diagnostics import diagnose
+from muxgcl.runs.fit import Fitted, Stopped, fit
+from muxgcl.runs.folder import Run
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.scoring import controls, labels_of, plain, score
 
 PAPER_EPOCHS = 100  # protocol `paper` looks at this many last epochs
 
@@ -128,7 +128,7 @@ def _open_folder(
     resume: bool,
     overwrite: bool,
 ) -> None:
-    mark = fingerprint.of_graph(graph)
+    mark = graph_fingerprint(graph)
     if run.exists and resume:
         before = run.config()
         _same(run, "method", before["run"].get("method"), plan.method)

@@ -15,7 +15,7 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from muxgcl.train import Epoch
+from muxgcl.runs.loop import Epoch
 
 # what is told may hold names of files and columns: brackets in them are no markup, paths stay whole
 console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)

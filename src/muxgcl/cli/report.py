@@ -8,7 +8,7 @@ import typer
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console
 from muxgcl.errors import UserError
-from muxgcl.runs import Run
+from muxgcl.runs.folder import Run
 
 
 @app.command()

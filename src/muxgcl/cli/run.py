@@ -8,8 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from muxgcl import auto
-from muxgcl.auto import choose
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.log import Log, LogOption, writer
@@ -18,14 +16,17 @@ from muxgcl.cli.pipeline import Judging, default_folder, run_one
 from muxgcl.cli.progress import console
 from muxgcl.cli.show import show_scores
 from muxgcl.cli.source import Source
-from muxgcl.config import parse_pairs
-from muxgcl.datasets import DATASETS
 from muxgcl.errors import UserError
 from muxgcl.evaluate import summarise
 from muxgcl.graph import Graph
-from muxgcl.plan import Plan, check
-from muxgcl.runs import Run
-from muxgcl.scoring import check_scoring
+from muxgcl.io import DATASETS
+from muxgcl.runs import auto
+from muxgcl.runs.auto import choose
+from muxgcl.runs.folder import Run
+from muxgcl.runs.plan import Plan, check
+from muxgcl.runs.scoring import check_scoring, labels_of
+from muxgcl.runs.searched import searched_elsewhere
+from muxgcl.runs.settings import parse_pairs
 
 LOOKS_AT_LABELS = ("protocol", "splits", "split_seed", "controls", "report", "seeds")
 
@@ -55,7 +56,11 @@ def run(
     ] = False,
     protocol: Annotated[
         list[Protocol] | None,
-        typer.Option(help="How to judge; may be repeated. `paper` is optimistic by design."),
+        typer.Option(
+            help="How to judge; may be repeated. `holdout` counts test nodes whose labels no "
+            "search of settings reads, `holdout-all` others as well; `paper` is optimistic by "
+            "design."
+        ),
     ] = None,
     splits: options.Splits = 20,
     split_seed: options.SplitSeed = 0,
@@ -80,7 +85,8 @@ def run(
 ) -> None:
     """Train on GRAPH, embed its nodes and, where there are labels, evaluate.
 
-    Labels are used for the scores alone, never for training.
+    Labels are used for the scores alone, never for training. Scores are counted on the report half
+    of the labelled nodes, which `muxgcl tune` does not read.
     """
     judging = Judging(
         protocols=tuple(p.value for p in protocol or [Protocol.holdout]),
@@ -160,6 +166,8 @@ def _run(
     if judging is not None:
         check_scoring(loaded.tensors, judging.protocols, judging.splits)
     notes = [*loaded.notes, *_picked(tensors, plan)]
+    if judging is not None and (warning := searched_elsewhere(preset, labels_of(loaded.tensors))):
+        notes.append(warning)
     results = []
     for number in range(seed, seed + seeds):
         this = replace(plan, seed=number)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.config import unknown_name
-from muxgcl.datasets import DATASETS, open_dataset
 from muxgcl.errors import UserError
-from muxgcl.load import Encoding, Loaded, load
-from muxgcl.runs import Run, write_text
+from muxgcl.io import DATASETS, open_dataset
+from muxgcl.io.files import write_text
+from muxgcl.io.load import Encoding, Loaded, load
+from muxgcl.runs.folder import Run
+from muxgcl.runs.settings import unknown_name
 from muxgcl.tensors import Tensors
 
 

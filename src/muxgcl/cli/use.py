@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from muxgcl import fingerprint
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.options import Protocol
@@ -17,18 +16,17 @@ from muxgcl.cli.show import show_scores
 from muxgcl.cli.source import Source, saved_encoding
 from muxgcl.errors import UserError
 from muxgcl.evaluate import assign
-from muxgcl.evaluate import cluster as cluster_scores
-from muxgcl.experiment import embed as embed_graph
-from muxgcl.experiment import restore
-from muxgcl.graph import Graph
-from muxgcl.links import held_out_links
-from muxgcl.load import Loaded
-from muxgcl.measure import pick_device
-from muxgcl.plan import Plan
-from muxgcl.runs import Run
-from muxgcl.save import check_format, save_table
-from muxgcl.scoring import check_scoring, plain, score
-from muxgcl.scoring import controls as score_controls
+from muxgcl.graph import Graph, graph_fingerprint
+from muxgcl.io.load import Loaded
+from muxgcl.io.save import check_format, save_table
+from muxgcl.runs.environment import pick_device
+from muxgcl.runs.fit import embed as embed_graph
+from muxgcl.runs.fit import restore
+from muxgcl.runs.folder import Run
+from muxgcl.runs.held_out import held_out_links
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.scoring import check_scoring, cluster_scores, plain, score
+from muxgcl.runs.scoring import controls as score_controls
 
 OutFile = Annotated[
     Path | None,
@@ -178,7 +176,10 @@ def cluster(
     out: OutFile = None,
     as_json: options.Json = False,
 ) -> None:
-    """Cluster a run's embeddings by k-means; with labels, score the clusters (NMI, ARI)."""
+    """Cluster a run's embeddings by k-means; with labels, score the clusters (NMI, ARI).
+
+    All nodes are clustered; those of the report half are compared with their classes.
+    """
     trained = Run(run)
     trained.config()  # a folder that is no run is named
     ids, z = trained.embeddings()
@@ -230,7 +231,7 @@ def _own_graph(run: Run, data_root: Path | None) -> Loaded:
         raise UserError(f"{run.config_file} does not say where the graph came from")
     loaded = Source.from_table(tables["source"], data_root).open()
     before = tables.get("data", {}).get("fingerprint")
-    if before not in (None, fingerprint.of_graph(Graph.from_data(loaded.tensors))):
+    if before not in (None, graph_fingerprint(Graph.from_data(loaded.tensors))):
         raise UserError(f"the graph that {run.path} was trained on has changed since")
     return loaded
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from muxgcl.adam import Adam, Optimizer
 from muxgcl.augment import clean
 from muxgcl.graph import Graph
 from muxgcl.kernels import Backend
+from muxgcl.nn.adam import Adam, Optimizer
 from muxgcl.shapes import Nodes, Scalar
 
 

@@ -22,14 +22,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from muxgcl.adam import Adam
 from muxgcl.augment import Corrupt, clean
 from muxgcl.graph import Graph
 from muxgcl.losses.bootstrap import bootstrap
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.norm_gcn import NormGCN
-from muxgcl.methods.of_graph import features_scaled
-from muxgcl.methods.schedule import WarmUpCosine, cosine_decay
+from muxgcl.methods.parts.of_graph import features_scaled
+from muxgcl.methods.parts.schedule import WarmUpCosine, cosine_decay
+from muxgcl.nn.adam import Adam
+from muxgcl.nn.norm_gcn import NormGCN
 from muxgcl.shapes import Nodes, Scalar
 
 

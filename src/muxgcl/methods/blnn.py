@@ -25,13 +25,13 @@ from typing import ClassVar, Literal
 
 import torch
 
-from muxgcl.adam import Adam
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.bgrl import Bgrl, BgrlConfig
-from muxgcl.methods.edge_sums import edge_dot, row_sum
-from muxgcl.projector import unit_rows
+from muxgcl.methods.parts.edge_sums import edge_dot, row_sum
+from muxgcl.nn.adam import Adam
+from muxgcl.nn.projector import unit_rows
 from muxgcl.shapes import Nodes, Scalar
 from muxgcl.sparse import SparseMatrix
 

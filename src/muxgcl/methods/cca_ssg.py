@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from muxgcl.augment import Corrupt, both, clean
-from muxgcl.encoder import GCN, Activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.losses.correlation import canonical_correlation
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.of_graph import features_scaled
+from muxgcl.methods.parts.of_graph import features_scaled
+from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.shapes import Nodes, Scalar
 
 

@@ -26,13 +26,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from muxgcl.augment import Corrupt, both, clean
-from muxgcl.encoder import GCN, Activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import contrast
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.of_graph import features_scaled
-from muxgcl.projector import Projector
+from muxgcl.methods.parts.of_graph import features_scaled
+from muxgcl.nn.gcn import GCN, Activation
+from muxgcl.nn.projector import Projector
 from muxgcl.shapes import Nodes, Scalar
 from muxgcl.sparse import SparseMatrix
 

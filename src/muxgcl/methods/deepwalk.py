@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from muxgcl.adam import Adam
 from muxgcl.affinity import Roads, SkipGram, walks
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.of_graph import OfGraph
-from muxgcl.methods.schedule import WarmUpCosine
+from muxgcl.methods.parts.of_graph import OfGraph
+from muxgcl.methods.parts.schedule import WarmUpCosine
+from muxgcl.nn.adam import Adam
 from muxgcl.shapes import NodeIndex, Nodes, Scalar
 
 SHARED_NEGATIVES = 64  # nodes that the walks of one step are pushed away from

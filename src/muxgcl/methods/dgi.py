@@ -17,11 +17,11 @@ from typing import ClassVar
 import torch
 
 from muxgcl.augment import View, clean
-from muxgcl.encoder import GCN, Activation
 from muxgcl.graph import Graph
 from muxgcl.losses.infomax import Discriminator, infomax
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.of_graph import features_scaled
+from muxgcl.methods.parts.of_graph import features_scaled
+from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.shapes import NodeIndex, Nodes, Scalar
 
 

@@ -28,7 +28,7 @@ from muxgcl.augment import clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
 from muxgcl.shapes import Nodes, Scalar
 from muxgcl.sparse import SparseMatrix
 

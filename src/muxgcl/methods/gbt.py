@@ -13,14 +13,14 @@ from typing import ClassVar
 
 import torch
 
-from muxgcl.adam import Adam
 from muxgcl.augment import Corrupt, clean
 from muxgcl.graph import Graph
 from muxgcl.losses.decorrelation import decorrelation
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.norm_gcn import NormGCN
-from muxgcl.methods.of_graph import features_scaled
-from muxgcl.methods.schedule import WarmUpCosine
+from muxgcl.methods.parts.of_graph import features_scaled
+from muxgcl.methods.parts.schedule import WarmUpCosine
+from muxgcl.nn.adam import Adam
+from muxgcl.nn.norm_gcn import NormGCN
 from muxgcl.shapes import Nodes, Scalar
 
 

@@ -13,13 +13,13 @@ from functools import partial
 from typing import ClassVar
 
 from muxgcl.augment import Corrupt, clean
-from muxgcl.encoder import GCN, Activation
 from muxgcl.graph import Graph
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.centrality import Centrality, adaptive_views, drop_weights
-from muxgcl.methods.of_graph import OfGraph, features_scaled
-from muxgcl.projector import Projector
+from muxgcl.methods.parts.centrality import Centrality, adaptive_views, drop_weights
+from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.nn.gcn import GCN, Activation
+from muxgcl.nn.projector import Projector
 from muxgcl.shapes import Nodes, Scalar
 
 

@@ -10,8 +10,8 @@ $$\mathcal L = \frac1{2N} \sum_i \big[\mathrm{softplus}(-s_i) + \mathrm{softplus
 
 X' has a fifth of its columns, drawn afresh at every step, set to 0, the same for both groups. The
 embedding is $H + \hat A^k H$ of the whole graph, or H alone for k = 0, with the weights whose
-training loss was lowest (`lowest.py`; `lowest_loss = false` takes the last). The sum of the layer's
-outputs is a product with its summed rows, so M is never applied to all nodes.
+training loss was lowest (`parts/lowest.py`; `lowest_loss = false` takes the last). The sum of the
+layer's outputs is a product with its summed rows, so M is never applied to all nodes.
 
 Departs from the authors' code: training has a fixed length (theirs also stops once the loss has not
 fallen for 500 epochs); a state is kept with the loss that it gave, while theirs for Amazon is
@@ -25,14 +25,14 @@ import torch
 from torch import nn
 
 from muxgcl.augment import clean
-from muxgcl.encoder import GCN
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.losses.infomax import infomax
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.dgi import real_and_shuffled, shuffle
-from muxgcl.methods.lowest import Lowest
-from muxgcl.methods.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.lowest import Lowest
+from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.nn.gcn import GCN
 from muxgcl.shapes import Nodes, PerFeature, PerNode, Scalar
 
 

@@ -27,14 +27,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from muxgcl.augment import Corrupt, both, clean
-from muxgcl.encoder import GCN, Activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.kernels import negative_sum
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.edge_sums import edge_dot, row_sum
-from muxgcl.methods.of_graph import features_scaled
-from muxgcl.projector import Projector, unit_rows
+from muxgcl.methods.parts.edge_sums import edge_dot, row_sum
+from muxgcl.methods.parts.of_graph import features_scaled
+from muxgcl.nn.gcn import GCN, Activation
+from muxgcl.nn.projector import Projector, unit_rows
 from muxgcl.shapes import Nodes, PerEdge, Scalar
 
 Centres = Float[Tensor, "k d"]

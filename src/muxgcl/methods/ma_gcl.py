@@ -27,14 +27,14 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from muxgcl.augment import Corrupt, View, clean
-from muxgcl.bias import add_bias
-from muxgcl.encoder import Activation, activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import contrast
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.of_graph import features_scaled
-from muxgcl.projector import unit_rows
+from muxgcl.methods.parts.of_graph import features_scaled
+from muxgcl.nn.bias import add_bias
+from muxgcl.nn.gcn import Activation, activation
+from muxgcl.nn.projector import unit_rows
 from muxgcl.shapes import Nodes, PerEdge, Scalar
 from muxgcl.sparse import Csr, SparseMatrix
 

@@ -20,13 +20,13 @@ from functools import partial
 from typing import ClassVar
 
 from muxgcl.augment import View, clean
-from muxgcl.encoder import GCN, Activation
 from muxgcl.graph import Graph
 from muxgcl.losses.infomax import Discriminator, infomax
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.dgi import real_and_shuffled, shuffle
-from muxgcl.methods.diffusion import diffusion
-from muxgcl.methods.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.diffusion import diffusion
+from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.shapes import Nodes, Scalar
 
 

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from muxgcl.augment import Corrupt, both, clean
-from muxgcl.encoder import GCN, Activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.kernels import Backend, Sigmoid, pair_sum
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.edge_sums import edge_dot
-from muxgcl.methods.of_graph import features_scaled
-from muxgcl.projector import unit_rows
+from muxgcl.methods.parts.edge_sums import edge_dot
+from muxgcl.methods.parts.of_graph import features_scaled
+from muxgcl.nn.gcn import GCN, Activation
+from muxgcl.nn.projector import unit_rows
 from muxgcl.shapes import Nodes, Scalar
 
 

@@ -32,16 +32,16 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from muxgcl.augment import Corrupt, both, clean
-from muxgcl.encoder import GCN, Activation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import contrast, negative_sum
 from muxgcl.kernels.reference import info_nce
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.centrality import adaptive_views, drop_weights
-from muxgcl.methods.hardness import Hardness
-from muxgcl.methods.of_graph import OfGraph, features_scaled
-from muxgcl.projector import Projector
+from muxgcl.methods.parts.centrality import adaptive_views, drop_weights
+from muxgcl.methods.parts.hardness import Hardness
+from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.nn.gcn import GCN, Activation
+from muxgcl.nn.projector import Projector
 from muxgcl.shapes import Nodes, PerNode, Scalar
 
 TILE_BYTES = 32 << 20

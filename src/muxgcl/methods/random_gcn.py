@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from muxgcl.encoder import GCN, Activation
 from muxgcl.graph import Graph
 from muxgcl.methods.base import Context, Method
+from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.shapes import Scalar
 
 

@@ -27,14 +27,14 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from muxgcl.augment import Corrupt, both, clean
-from muxgcl.encoder import GCN
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.grace import GraceConfig
-from muxgcl.methods.of_graph import features_scaled
-from muxgcl.projector import Projector
+from muxgcl.methods.parts.of_graph import features_scaled
+from muxgcl.nn.gcn import GCN
+from muxgcl.nn.projector import Projector
 from muxgcl.shapes import Nodes, Scalar
 
 

@@ -11,7 +11,7 @@ A step is Adam on the online encoder and the predictor q, then the target follow
 $\theta_t \leftarrow m\,\theta_t + (1 - m)\,\theta_o$, then Adam on the target. As in the authors'
 code the two encoders begin with weights of their own but share one PReLU: its slope takes both
 steps, the second one along the sum of both gradients. The embedding is h of the online encoder at
-the lowest online loss (`lowest.py`; `lowest_loss = false` takes the last).
+the lowest online loss (`parts/lowest.py`; `lowest_loss = false` takes the last).
 
 Departs from their code: the gradient of the target is taken where that of the online encoder is,
 before both moved, so that a step needs one pass; a state is kept with the loss that it gave, theirs
@@ -24,16 +24,16 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from muxgcl.adam import Adam, Optimizer
 from muxgcl.augment import clean
-from muxgcl.encoder import GCN
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.losses.bootstrap import bootstrap
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.lowest import Lowest
-from muxgcl.methods.of_graph import OfGraph, features_scaled
-from muxgcl.projector import unit_rows
+from muxgcl.methods.parts.lowest import Lowest
+from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.nn.adam import Adam, Optimizer
+from muxgcl.nn.gcn import GCN
+from muxgcl.nn.projector import unit_rows
 from muxgcl.shapes import Nodes, Scalar
 
 

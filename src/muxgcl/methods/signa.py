@@ -15,33 +15,28 @@ counts too much on kept edges is taken off again:
 $$\sum_{j \notin P_i} \log(1 - r_{ij} + \epsilon)
     = \sum_{j \ne i} \log(1 - r_{ij} + \epsilon) - \sum_{j \in K_i} \log(1 - r_{ij} + \epsilon).$$
 
-The encoder has two blocks of dropout, linear layer, activation and layer normalisation, in this
-order; the embedding is its output, without the projector and without any propagation. As in the
-authors' code a node is its own positive and layer normalisation is always on (their option to turn
-it off never arrives), and the last epoch counts. Departs from it: on sparse features dropout
-falls on stored entries, which is the same; a node that is joined to all others has no negatives
-instead of 0/0.
+The encoder has two blocks of dropout, linear layer, PReLU (one slope for both) and layer
+normalisation, in this order; the embedding is its output, without the projector and without any
+propagation. As in the authors' code a node is its own positive, layer normalisation is always on
+(their option to turn it off never arrives), and the last epoch counts. Departs from it: a node that
+is joined to all others has no negatives instead of 0/0.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from torch import nn
-from torch.nn.functional import dropout
 
-from muxgcl.adam import Adam
-from muxgcl.augment import View
-from muxgcl.bias import add_bias
-from muxgcl.encoder import Activation, activation
+from muxgcl.augment import clean, drop_entries
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
-from muxgcl.kernels import LogGap, pair_sum
+from muxgcl.kernels import Backend, LogGap, pair_sum
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.edge_sums import edge_dot, row_sum
-from muxgcl.methods.of_graph import OfGraph, features_scaled
-from muxgcl.methods.sugrl import drop_entries, transposed_order
-from muxgcl.projector import Projector
+from muxgcl.methods.parts.edge_sums import edge_dot, row_sum
+from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.nn.adam import Adam
+from muxgcl.nn.perceptron import Perceptron
+from muxgcl.nn.projector import Projector
 from muxgcl.shapes import Nodes, PerEdge, Scalar
 
 EPSILON = 1e-6
@@ -54,7 +49,6 @@ class SignaConfig:
     width: int = 1024  # of the embedding; after the first block it is twice that
     projection: int = 256  # width inside the projector
     projection_out: int | None = None  # width of what is contrasted; `width` by default
-    activation: Activation = "prelu"
     dropout: float = 0.4  # of the features, and before the second block
     mask_neighbors: float = 0.4  # m: how often a neighbour counts as a negative
     convolve: bool = False  # propagate in each block, as the authors do for Flickr and PPI
@@ -83,17 +77,22 @@ class Signa(Method):
         super().__init__()
         self.cfg, self.backend = cfg, context.backend
         self.scaled = features_scaled(cfg.row_normalize)
-        self.transposed = OfGraph(transposed_order)
-        self.propagation = OfGraph(lambda graph: graph.adjacency.propagation())
-        self.first = nn.Linear(graph.num_features, 2 * cfg.width)
-        self.second = nn.Linear(2 * cfg.width, cfg.width)
-        self.norms = nn.ModuleList(nn.LayerNorm(b) for b in (2 * cfg.width, cfg.width))
-        self.act = activation(cfg.activation)
+        self.view = OfGraph(lambda graph: clean(self.scaled(graph)))
+        self.encoder = Perceptron(
+            graph.num_features,
+            cfg.width,
+            hidden=2 * cfg.width,
+            dropout=cfg.dropout,
+            convolutions=2 if cfg.convolve else 0,
+        )
+        self.encoder.acts[1] = self.encoder.acts[0]  # one slope
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """Kept neighbours as positives, all other nodes as negatives."""
-        rows = self.projector(self.encode(graph, self.cfg.dropout))
+        view = self.view(graph)
+        features = drop_entries(view.features, self.cfg.dropout)
+        rows = self.projector(self.encoder(replace(view, features=features)))
         adjacency = graph.adjacency
         chance = torch.rand(len(adjacency.col), device=graph.device)
         kept = ((chance >= self.cfg.mask_neighbors) & ~adjacency.loop).to(rows.dtype)
@@ -101,30 +100,15 @@ class Signa(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output, nothing dropped."""
-        return self.encode(graph, 0.0)
+        return self.encoder.embed(self.view(graph))
 
     def optimizer(self, lr: float, weight_decay: float) -> Adam:
         """AdamW."""
         return Adam(self.parameters(), lr, weight_decay, decoupled=True)
 
-    def encode(self, graph: Graph, p: float) -> Nodes:
-        """Two blocks; entries are dropped with probability `p` before each."""
-        features = self.scaled(graph).aligned_features
-        if p:
-            features = drop_entries(features, p, self.transposed(graph))
-        propagation = self.propagation(graph)
-        nodes = View(propagation, features).project(self.first.weight.T)
-        for k, bias in enumerate((self.first.bias, self.second.bias)):
-            if k == 1:
-                nodes = dropout(nodes, p) @ self.second.weight.T
-            if self.cfg.convolve:
-                nodes = propagation @ nodes
-            nodes = self.norms[k](self.act(add_bias(nodes, bias)))
-        return nodes
-
 
 def contrast(
-    rows: Nodes, adjacency: Adjacency, kept: PerEdge, *, backend: str = "auto"
+    rows: Nodes, adjacency: Adjacency, kept: PerEdge, *, backend: Backend = "auto"
 ) -> dict[str, Scalar]:
     """The two terms of the objective; `kept` is 1 where an edge is a positive, 0 on loops."""
     gap = LogGap(EPSILON)

@@ -8,15 +8,15 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from muxgcl.errors import UserError
+from muxgcl.io.files import write_text
 from muxgcl.report.markup import bullets, document, halves, section, table, text, value_text
-from muxgcl.report.nodes import categories, groups, node_names, packed_map, shown
+from muxgcl.report.node_map import categories, groups, node_names, packed_map, shown
 from muxgcl.report.page import duration, score_table
 from muxgcl.report.palette import CATEGORIES, MAIN, MUTED, RAMP
 from muxgcl.report.record import RunRecord
 from muxgcl.report.score_figures import score_panels
 from muxgcl.report.scores import Score, flatten
 from muxgcl.report.style import WIDTH, inline_svg, short, styled
-from muxgcl.runs import write_text
 
 MAP_NODES = 1_500  # of each run: small maps need no more, and all runs show the same
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from muxgcl.io.files import write_text
 from muxgcl.report.figures import PLOTS, Plot
 from muxgcl.report.markup import bullets, document, halves, pairs, section, table, template, text
-from muxgcl.report.nodes import payload
+from muxgcl.report.node_map import payload
 from muxgcl.report.record import RunRecord
 from muxgcl.report.scores import PROTOCOLS, Score, flatten
 from muxgcl.report.style import inline_svg, styled
-from muxgcl.runs import write_text
 
 FLAG = '<span class="flag">optimistic</span>'
 NO_MAP = "the run has no embeddings yet"

@@ -10,7 +10,7 @@ import numpy as np
 
 from muxgcl.errors import UserError
 from muxgcl.report.record import RunRecord
-from muxgcl.runs import Run
+from muxgcl.runs.folder import Run
 
 SETTINGS = ("train", "method", "source")  # tables of config.toml, beside `run`
 COUNTS = ("nodes", "edges", "features", "classes")

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from muxgcl.io.files import write_atomically
 from muxgcl.report.figures import PLOTS
-from muxgcl.report.layout import Map
-from muxgcl.report.nodes import Shown, groups, shown
+from muxgcl.report.node_map import Shown, groups, shown
 from muxgcl.report.palette import CATEGORIES, MUTED
+from muxgcl.report.project import Map
 from muxgcl.report.record import RunRecord
 from muxgcl.report.style import WIDTH, save, short, styled
-from muxgcl.runs import write_atomically
 
 
 def save_figures(record: RunRecord, folder: str | Path) -> list[Path]:

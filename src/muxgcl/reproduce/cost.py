@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from muxgcl.methods import METHODS
+from muxgcl.reproduce.artefacts import CHIEF, Scope
 from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
-from muxgcl.reproduce.layout import Table
 from muxgcl.reproduce.numbers import DASH
 from muxgcl.reproduce.paper import LABELS, TABLE5, TITLES
-from muxgcl.reproduce.plan import CHIEF, Scope
 from muxgcl.reproduce.records import Found, Record
+from muxgcl.reproduce.typeset import Table
 
 
 def table5(found: Found, scope: Scope, folder: Path) -> list[Table]:

@@ -33,6 +33,7 @@ LABELS = {
     "sgrl": "SGRL",
     "ns4gc": "NS4GC",
     "mux-gcl": "MUX-GCL",
+    "mux-hop": "MUX-GCL over hops",
 }
 TITLES = {
     "cora": "Cora",

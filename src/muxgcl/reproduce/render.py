@@ -8,16 +8,16 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from muxgcl.io.files import write_atomically, write_text
 from muxgcl.report.style import save, styled
-from muxgcl.reproduce import figures, theory_tables
+from muxgcl.reproduce import plots, theory_tables
+from muxgcl.reproduce.artefacts import Scope, needed
 from muxgcl.reproduce.cost import table5
 from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
-from muxgcl.reproduce.layout import Table, latex, markdown
-from muxgcl.reproduce.plan import Scope, needed
 from muxgcl.reproduce.records import Found, Record, Shelf
 from muxgcl.reproduce.tables import table1, table2
+from muxgcl.reproduce.typeset import Table, latex, markdown
 from muxgcl.reproduce.variants import table3, table4
-from muxgcl.runs import write_atomically, write_text
 
 TABLES: dict[str, Callable[[Found, Scope], list[Table]]] = {
     "table1": table1,
@@ -29,9 +29,9 @@ TABLES: dict[str, Callable[[Found, Scope], list[Table]]] = {
     "proposition": theory_tables.proposition,
 }
 DRAWN: dict[str, tuple[str, str, Callable[[Record], Figure]]] = {
-    "figure1": (SIMILARITIES, "grace", figures.similarities),
-    "figure3": (SOFT_NEGATIVES, "mux-gcl", figures.soft_negatives),
-    "proposition": (BOUNDS, "mux-gcl", figures.objectives),
+    "figure1": (SIMILARITIES, "grace", plots.similarities),
+    "figure3": (SOFT_NEGATIVES, "mux-gcl", plots.soft_negatives),
+    "proposition": (BOUNDS, "mux-gcl", plots.objectives),
 }
 
 

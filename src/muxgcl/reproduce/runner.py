@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.datasets import open_dataset
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.measure import pick_device
+from muxgcl.io import open_dataset
+from muxgcl.reproduce.artefacts import trainings
 from muxgcl.reproduce.job import BOUNDS, SOFT_NEGATIVES, Job
-from muxgcl.reproduce.plan import trainings
 from muxgcl.reproduce.records import Found, Record, Shelf
 from muxgcl.reproduce.training import Pending, train_and_look, train_and_score
 from muxgcl.reproduce.workers import Workers
-from muxgcl.scoring import labels_of
+from muxgcl.runs.environment import pick_device
+from muxgcl.runs.scoring import labels_of
 from muxgcl.tensors import AnyData
 
 Labels = np.ndarray[Any, Any]

@@ -19,9 +19,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from muxgcl.diagnostics import random_pairs
 from muxgcl.graph import Graph
 from muxgcl.methods.mux_gcl import MuxGcl
+from muxgcl.runs.diagnostics import random_pairs
 from muxgcl.shapes import Nodes
 
 BINS = 60

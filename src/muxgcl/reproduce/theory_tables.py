@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES
-from muxgcl.reproduce.layout import Table
 from muxgcl.reproduce.numbers import DASH, signed
 from muxgcl.reproduce.paper import TITLES
-from muxgcl.reproduce.plan import Scope
 from muxgcl.reproduce.proposition import sentence
 from muxgcl.reproduce.records import Found, Record
+from muxgcl.reproduce.typeset import Table
 
 Shown = list[tuple[str, Record]]
 

@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from muxgcl.diagnostics import diagnose
 from muxgcl.evaluate import raw_features
-from muxgcl.experiment import Fitted, fit
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
-from muxgcl.measure import commit, device_name, peak_memory, pick_device, versions
 from muxgcl.methods import Method
-from muxgcl.plan import Plan, build
 from muxgcl.reproduce.job import BOUNDS, SCORES, SOFT_NEGATIVES, Job
 from muxgcl.reproduce.proposition import bounds
 from muxgcl.reproduce.records import Record, make_record
 from muxgcl.reproduce.soft_negatives import soft_negatives
 from muxgcl.reproduce.workers import Workers, score_clusters, score_epoch, score_splits
+from muxgcl.runs.diagnostics import diagnose
+from muxgcl.runs.environment import commit, device_name, peak_memory, pick_device, versions
+from muxgcl.runs.fit import Fitted, fit
+from muxgcl.runs.loop import Trainer
+from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
-from muxgcl.train import Trainer
 
 OBSERVED = 100  # last epochs that protocol `paper` chooses from
 POINTS = 10  # of training at which the theory is looked at
@@ -89,9 +89,11 @@ def train_and_score(
         if job.kind != SCORES:
             pending.pieces = [ready({"pairs": diagnose(fitted)["similarities"]})]
         elif job.protocol != "paper":
-            pending.pieces = [workers.submit(score_splits, z, labels, job.splits, job.split_seed)]
+            given = (job.splits, job.split_seed, job.protocol)
+            pending.pieces = [workers.submit(score_splits, z, labels, *given)]
             pending.pieces += [
-                workers.submit(score_clusters, z, labels, repeat) for repeat in range(job.repeats)
+                workers.submit(score_clusters, z, labels, repeat, job.protocol)
+                for repeat in range(job.repeats)
             ]
     return waiting
 

@@ -1,11 +1,11 @@
 """Tables III and IV, variants of MUX-GCL: which affinity, which parts."""
 
 from muxgcl.reproduce import numbers
-from muxgcl.reproduce.layout import Table
+from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.numbers import PAIRED
 from muxgcl.reproduce.paper import TABLE3, TABLE4, TITLES
-from muxgcl.reproduce.plan import Scope
 from muxgcl.reproduce.records import Found
+from muxgcl.reproduce.typeset import Table
 
 NAMES = {
     "neither": "neither (GRACE's objective)",

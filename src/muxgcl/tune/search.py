@@ -7,11 +7,10 @@ from typing import Any
 
 import torch
 
-from muxgcl import fingerprint
 from muxgcl.errors import UserError
-from muxgcl.graph import Graph
-from muxgcl.plan import Plan, check, find_method
-from muxgcl.train import NonFiniteLoss
+from muxgcl.graph import Graph, graph_fingerprint
+from muxgcl.runs.loop import NonFiniteLoss
+from muxgcl.runs.plan import Plan, check, find_method
 from muxgcl.tune.measure import Measure, NotFinite, OnBlock, digest
 from muxgcl.tune.space import Point, point_of, settings_of, space_of
 from muxgcl.tune.study import Tried, open_study
@@ -74,7 +73,7 @@ def tune(
     start = point_of(space, auto)
     check(plan_at(start), graph)
     facts = {
-        "graph": fingerprint.of_graph(graph),
+        "graph": graph_fingerprint(graph),
         "method": method,
         "measure": measure.figures[0],
         "choice of seeds and splits": measure.mark,

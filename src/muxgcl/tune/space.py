@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_origin
 
-from muxgcl import auto
-from muxgcl.config import TrainConfig, hints
 from muxgcl.errors import UserError
 from muxgcl.methods import Method
+from muxgcl.runs import auto
+from muxgcl.runs.settings import TrainConfig, hints
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,157 @@
+"""Edges, nodes and labels → one graph, and a line for every rule that was applied."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from muxgcl.errors import UserError
+from muxgcl.io.edges import EdgeList, place_among, undirected
+from muxgcl.io.encode import Encoding, encode, learn_encoding
+from muxgcl.io.ids import Ids, as_array, as_text, in_order, join, positions, why_text
+from muxgcl.io.labels import classes
+from muxgcl.io.nodes import NodeTable, no_numbers, rows_of
+from muxgcl.io.safety import how_many, listed, quoted
+from muxgcl.io.structure import BINS, SIGNS, structural_features
+from muxgcl.io.table import WIDE, to_dense
+from muxgcl.tensors import Tensors
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+SHOWN = 100  # characters of a text in a report
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """A graph ready for training, and what was done to make it so.
+
+    Args:
+        tensors: `x` float32 (dense, or sparse COO where dense would be large and mostly zeros),
+            `edge_index` in both directions, sorted, without self-loops; where there are any,
+            `edge_weight` float32 and `y` int64 with -1 for a missing label.
+        ids: the nodes' ids in order, int64 or unicode.
+        label_names: the name of each class in `y`, if there are labels.
+        columns: the columns of the table of nodes as they were read, for a report: float32 with NaN
+            for a missing number, or unicode, blank where missing and cut to 100 characters.
+        notes: one line for every rule applied.
+        encoding: how columns became features; `load(..., encoding=...)` treats new nodes alike.
+    """
+
+    tensors: Tensors
+    ids: NDArray[Any]
+    label_names: list[str] | None
+    columns: dict[str, NDArray[Any]]
+    notes: list[str]
+    encoding: Encoding = field(default_factory=Encoding)
+
+    @property
+    def data(self) -> "Data":
+        """The tensors as PyG holds them."""
+        return self.tensors.to_pyg()
+
+
+def assemble(
+    edges: EdgeList,
+    nodes: NodeTable | None,
+    labels: NodeTable | None,
+    *,
+    encoding: Encoding | None,
+    scale: bool,
+) -> Loaded:
+    """Nodes in the order of their table, or sorted by id where there is none."""
+    if nodes is None:
+        nodes = _nodes_of(edges, labels)
+    ends = place_among(edges, nodes.ids, nodes.name)
+    edge_index, weight, changes = undirected(*ends, edges.weight, len(nodes.ids))
+    notes = [*edges.notes, *nodes.notes, *_about_ids(nodes.ids), *changes]
+    if alone := int((np.bincount(edge_index[0], minlength=len(nodes.ids)) == 0).sum()):
+        notes.append(f"{how_many(alone, 'node has', 'nodes have')} no edges")
+
+    data = Tensors(edge_index=torch.from_numpy(edge_index))
+    if weight is not None:
+        data.edge_weight = torch.from_numpy(weight)
+    if encoding is None:
+        encoding, rules = learn_encoding(nodes, scale=scale)
+        notes += rules
+    if encoding.numbers or encoding.categories:
+        data.x, gaps = encode(nodes, encoding)
+        notes += gaps
+    else:
+        data.x = torch.from_numpy(structural_features(edge_index, nodes.ids))
+        notes.append(f"no features: {BINS} bins of degree and {SIGNS} of position made from edges")
+
+    names = None
+    given = _labels_of(nodes, labels)
+    if given is not None:
+        y, names = classes(given)
+        data.y = torch.from_numpy(y)
+        if missing := int((y < 0).sum()):
+            notes.append(f"label of {how_many(missing, 'node')} missing")
+        notes += [] if labels is None else list(labels.notes)
+    return Loaded(data, as_array(nodes.ids), names, _columns(nodes), notes, encoding)
+
+
+def _nodes_of(edges: EdgeList, labels: NodeTable | None) -> NodeTable:
+    """Every id that edges or labels name; labels for quite other nodes are a mistake."""
+    ids, notes = in_order(join([edges.source, edges.target])), []
+    if labels is not None:
+        if labels.numbered:
+            _check_numbered(labels, ids, edges.name)
+        alone = np.flatnonzero(positions(labels.ids, ids) < 0)
+        if len(alone) == len(labels.ids):
+            raise UserError(f"none of the ids in {labels.name} is in {edges.name}")
+        if len(alone):
+            names = listed([str(labels.ids[row]) for row in alone])
+            many = how_many(len(alone), "node is", "nodes are")
+            notes.append(f"{many} named by the labels alone: {names}")
+        ids = in_order(join([ids, labels.ids]))
+    return NodeTable(
+        name=edges.name,
+        ids=ids,
+        numbers=no_numbers(len(ids)),
+        number_names=[],
+        notes=tuple(notes),
+    )
+
+
+def _check_numbered(labels: NodeTable, ids: Ids, edges: str) -> None:
+    """An array of labels says how many nodes there are; edges must name no others."""
+    if len(beyond := np.flatnonzero(positions(ids, labels.ids) < 0)):
+        raise UserError(
+            f"{labels.name}: expected a label for each node, got {len(labels.ids):,} (for the "
+            f"nodes 0, 1, ...), but {edges} names node {quoted(as_text(ids)[beyond[0]])}"
+        )
+
+
+def _labels_of(nodes: NodeTable, labels: NodeTable | None) -> Ids | None:
+    if labels is None or labels.labels is None:
+        return nodes.labels
+    if labels.numbered and len(labels.ids) != len(nodes.ids):
+        raise UserError(
+            f"{labels.name}: expected {how_many(len(nodes.ids), 'label')}, one for each node, "
+            f"got {len(labels.ids):,}"
+        )
+    spread = [""] * len(nodes.ids)
+    for row, label in zip(rows_of(labels, nodes.ids, nodes.name), labels.labels, strict=True):
+        spread[row] = str(label)
+    return spread
+
+
+def _about_ids(ids: Ids) -> list[str]:
+    reason = why_text(ids) if isinstance(ids, list) else None
+    return [] if reason is None else [f"ids are read as text: {reason}"]
+
+
+def _columns(nodes: NodeTable) -> dict[str, NDArray[Any]]:
+    """Every column of a narrow table; of a wide one, its text, each cell cut to what is shown."""
+    texts = nodes.text | nodes.shown
+    columns: dict[str, NDArray[Any]] = {
+        name: np.array([cell[:SHOWN] for cell in cells], dtype=str) for name, cells in texts.items()
+    }
+    if len(nodes.number_names) <= WIDE:
+        numbers = to_dense(nodes.numbers)
+        columns |= dict(zip(nodes.number_names, numbers.T.copy(), strict=True))
+    return columns

@@ -1,0 +1,155 @@
+"""CSV, TSV and other text with one record a line, read without pandas."""
+
+import csv
+import re
+from array import array
+from collections.abc import Iterator, MutableSequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from muxgcl.errors import UserError
+from muxgcl.io.ids import read_ids
+from muxgcl.io.roles import Choice, EdgeColumns, NodeColumns, check_names, is_header
+from muxgcl.io.safety import TEXT_GROWTH, check_file, how_many, parsing
+from muxgcl.io.table import (
+    CELLS,
+    Block,
+    Dense,
+    Place,
+    Table,
+    check_finite,
+    gather,
+    lean,
+    numbers_in,
+    settle,
+    stripped,
+)
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
+
+
+def read_delimited(
+    path: Path, columns: EdgeColumns | NodeColumns, *, header: bool | None = None
+) -> Table:
+    """Read the columns that are asked for.
+
+    Lines that begin with `#` before the first record are comments. The separator is a tab in
+    `.tsv`, else whichever of comma, semicolon and tab the first record has most of, else spaces.
+    """
+    check_file(path, TEXT_GROWTH)
+    _check_text(path)
+    with parsing(path, "text"), path.open(encoding="utf-8-sig", newline="") as file:
+        records = _records(file, path, array("q"))
+        first = next(records, None)
+        if first is None:
+            raise UserError(f"{path} is empty")
+        if header is None:
+            some = [first, *islice(records, max(1, min(1000, CELLS // len(first))))]
+            header = is_header(some, named=columns.named, assume=isinstance(columns, NodeColumns))
+        names = first if header else [str(place) for place in range(1, len(first) + 1)]
+        names = check_names(str(path), names)
+        choice = columns.choose(str(path), names)
+        reader = _Reader(path, names, choice, skip=int(header))
+        rows = gather(lambda as_text: reader.blocks(file, as_text))
+        if rows is None:
+            raise UserError(f"{path} has a header but no rows")
+    return Table(name=str(path), columns=names, rows=rows, place=reader.place, headless=not header)
+
+
+def _check_text(path: Path) -> None:
+    with parsing(path), path.open("rb") as file:
+        if b"\0" in file.read(1 << 16):
+            raise UserError(f"{path} is not text: it holds zero bytes (is it UTF-16 or binary?)")
+
+
+class _Reader:
+    """Blocks of one file, and the line that each row came from."""
+
+    def __init__(self, path: Path, names: list[str], choice: Choice, *, skip: int) -> None:
+        self.path, self.choice, self.skip = path, choice, skip
+        self.at = {name: position for position, name in enumerate(names)}
+        self.lines = array("q")  # of every record, the header included
+
+    def place(self, row: int) -> str:
+        return f"line {self.lines[row + self.skip]:,}"
+
+    def blocks(self, file: TextIO, as_text: frozenset[str]) -> Iterator[Block]:
+        file.seek(0)
+        del self.lines[:]
+        records = islice(_records(file, self.path, self.lines), self.skip, None)
+        start = 0
+        while rows := list(islice(records, max(1, CELLS // len(self.at)))):
+            yield self._block(rows, start, as_text)
+            start += len(rows)
+
+    def _block(self, rows: list[list[str]], start: int, as_text: frozenset[str]) -> Block:
+        def place(row: int) -> str:
+            return self.place(start + row)
+
+        def column(name: str) -> list[str]:
+            return [row[self.at[name]] for row in rows]
+
+        kept = {
+            name: read_ids([cell.strip() for cell in column(name)]) for name in self.choice.kept
+        }
+        if not as_text and (numbers := self._numbers(rows, place)) is not None:
+            return Block(kept=kept, text={}, numbers=lean(numbers), number_names=self.choice.values)
+        values = {
+            name: stripped(column(name))
+            if name in as_text
+            else settle(column(name), name, str(self.path), place)
+            for name in self.choice.values
+        }
+        return Block.of(len(rows), kept, values)
+
+    def _numbers(self, rows: list[list[str]], place: Place) -> Dense | None:
+        """All value columns in one go, or None where a cell is blank or not a number."""
+        names = self.choice.values
+        if not names:
+            return np.zeros((len(rows), 0), np.float32)
+        wanted = [self.at[name] for name in names]
+        try:
+            numbers = numbers_in([[row[at] for at in wanted] for row in rows])
+        except ValueError:
+            return None
+        check_finite(numbers, names, str(self.path), place)
+        return numbers
+
+
+def _records(file: TextIO, path: Path, lines: MutableSequence[int]) -> Iterator[list[str]]:
+    """Every record, all of the same number of fields; its line is added to `lines`."""
+    comments, opening = 0, file.readline()
+    while opening and (opening.startswith("#") or not opening.strip()):
+        comments, opening = comments + 1, file.readline()
+    delimiter = _delimiter(opening, path)
+    physical: Iterator[str] = chain([opening], iter(file.readline, ""))
+    if delimiter == " ":
+        physical = (line.strip(" \r\n") for line in physical)
+    reader = csv.reader(physical, delimiter=delimiter, strict=True, skipinitialspace=True)
+    width = 0
+    try:
+        for cells in reader:
+            if not cells or cells == [""]:  # a blank line
+                continue
+            lines.append(comments + reader.line_num)
+            width = width or len(cells)
+            if len(cells) != width:
+                raise UserError(
+                    f"{path}, line {lines[-1]:,}: {how_many(len(cells), 'field')}, "
+                    f"but line {lines[0]:,} has {width}"
+                )
+            yield cells
+    except csv.Error as fault:
+        line = comments + reader.line_num
+        raise UserError(f"{path}, line {line:,}: {fault}") from fault
+
+
+def _delimiter(line: str, path: Path) -> str:
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    line = re.sub('"[^"]*"', "", line)  # what is quoted separates nothing
+    most = max(",;\t", key=line.count)
+    return most if most in line or path.suffix.lower() == ".csv" else " "

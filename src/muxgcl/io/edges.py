@@ -1,0 +1,130 @@
+"""Edges as they were read, and the rules that make them one undirected graph."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muxgcl.errors import UserError
+from muxgcl.io.ids import Ids, Positions, as_text, positions
+from muxgcl.io.nodes import check_ids
+from muxgcl.io.roles import EdgeColumns
+from muxgcl.io.safety import how_many, listed, quoted
+from muxgcl.io.table import Place, Table, counted, is_number
+
+Weights = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeList:
+    """One entry an edge, by the ids of its two ends."""
+
+    name: str  # as messages call it
+    source: Ids
+    target: Ids
+    weight: Weights | None = None
+    place: Place = field(default_factory=lambda: counted("edge"))
+    notes: tuple[str, ...] = ()
+    headless: bool = False  # the first edge may be a header that was not recognised
+
+    def __post_init__(self) -> None:
+        for ids in (self.source, self.target):
+            check_ids(ids, self.name, self.place)
+        if self.weight is None:
+            return
+        wrong = np.flatnonzero(~np.isfinite(self.weight) | (self.weight < 0))
+        if len(wrong):
+            value = self.weight[wrong[0]]
+            raise UserError(
+                f"{self.name}, {self.place(int(wrong[0]))}: the weight of an edge must be a number "
+                f"of at least 0, got {'none' if np.isnan(value) else f'{value:g}'}"
+            )
+
+
+def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
+    """A table's rows as edges."""
+    rows, notes = table.rows, []
+    source, target = columns.ends(table.name, table.columns)
+    weight = columns.weights(table.name, table.columns)
+    if weight in rows.text:
+        cells = rows.text[weight]
+        row = next(row for row, cell in enumerate(cells) if not is_number(cell))
+        raise UserError(
+            f"{table.name}, {table.place(row)}: the weight of an edge must be a number "
+            f"of at least 0, got {quoted(cells[row])}"
+        )
+    if table.headless:
+        notes.append(f"{table.name}: no header found, the first line is an edge")
+    ignored = [name for name in table.columns if name not in (source, target, weight)]
+    if ignored:
+        notes.append(f"{table.name}: not used, {listed(ignored)}")
+    return EdgeList(
+        name=table.name,
+        source=rows.kept[source],
+        target=rows.kept[target],
+        weight=None if weight is None else np.asarray(rows.numbers[:, 0]),
+        place=table.place,
+        notes=tuple(notes),
+        headless=table.headless,
+    )
+
+
+def place_among(edges: EdgeList, nodes: Ids, table: str) -> tuple[Positions, Positions]:
+    """The two ends of each edge as positions among the nodes; every end must be one of them."""
+    ends = positions(edges.source, nodes), positions(edges.target, nodes)
+    absent = np.flatnonzero((ends[0] < 0) | (ends[1] < 0))
+    if len(absent):
+        row = int(absent[0])
+        ids = edges.source if ends[0][row] < 0 else edges.target
+        hint = " (is that line a header?)" if edges.headless and row == 0 else ""
+        raise UserError(
+            f"{edges.name}, {edges.place(row)}: an edge names node {quoted(as_text(ids)[row])}, "
+            f"which is not in {table}{hint}"
+        )
+    return ends
+
+
+def undirected(
+    source: Positions, target: Positions, weight: Weights | None, nodes: int
+) -> tuple[NDArray[np.int64], Weights | None, list[str]]:
+    """Both directions of every edge once, sorted, without self-loops; and what was done for it.
+
+    Edges of weight 0 are no edges. Of duplicates, and of two directions, the larger weight counts.
+    Weights that are all 1 say nothing and are left out.
+    """
+    notes = []
+    if weight is not None and (zeros := weight == 0).any():
+        source, target, weight = source[~zeros], target[~zeros], weight[~zeros]
+        notes.append(f"{how_many(zeros.sum(), 'edge')} of weight 0 removed")
+    if (loops := source == target).any():
+        source, target = source[~loops], target[~loops]
+        weight = weight if weight is None else weight[~loops]
+        notes.append(f"{how_many(loops.sum(), 'self-loop')} removed")
+    if not len(source):
+        raise UserError("the graph has no edge between two different nodes")
+
+    key, once = _merge(source * nodes + target, weight)
+    if merged := len(source) - len(key):
+        plain = weight is None or (weight == weight[0]).all()
+        kept = "" if plain else ", the largest weight kept"
+        notes.append(f"{how_many(merged, 'duplicate edge')} merged{kept}")
+    row, column = key // nodes, key % nodes
+    both = np.concatenate([key, column * nodes + row])
+    full, weight = _merge(both, None if once is None else np.concatenate([once, once]))
+    if len(full) != len(key):
+        notes.append(f"made undirected: {len(key):,} -> {len(full):,} entries")
+    if once is not None and weight is not None:
+        differ = int((weight[np.searchsorted(full, key)] != once).sum())
+        if differ:
+            less = how_many(differ, "edge weighs less than its", "edges weigh less than their")
+            notes.append(f"{less} reverse: the larger weight kept")
+        weight = None if (weight == 1).all() else weight
+    return np.stack([full // nodes, full % nodes]), weight, notes
+
+
+def _merge(key: Positions, weight: Weights | None) -> tuple[Positions, Weights | None]:
+    """Each key once, sorted, with its largest weight."""
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    return key[first], None if weight is None else np.maximum.reduceat(weight[order], first)

@@ -1,0 +1,228 @@
+"""Columns → features, by rules that are the same for every format.
+
+- Numbers are scaled to zero mean and unit variance, except columns of 0 and 1, and except a wide
+  table that is mostly zeros (indicators or counts): these are kept as they are, and stay sparse.
+- Text is one-hot encoded if it is a category: at most 256 different texts, each used twice on
+  average (or at most 16, not all different). Other text (names, sentences) is left out.
+- A missing number becomes the mean, or 0 in a column that is kept as it is; a missing category
+  becomes zeros.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack
+from torch import Tensor
+
+from muxgcl.errors import UserError
+from muxgcl.io.nodes import NodeTable
+from muxgcl.io.safety import check_size, how_many, listed, quoted
+from muxgcl.io.table import Dense, Matrix, Place, is_bag, is_number, to_dense
+
+MOST_CATEGORIES = 256
+ALWAYS_CATEGORIES = 16
+MOSTLY = 0.9  # numbers in so many cells of a column make a word in it a mistake
+ROOM = 1 << 28  # bytes that features may always take; beyond that they are sparse if ...
+SPARSE_BELOW = 0.1  # ... at most this share of them is not zero
+AS_IS = (0.0, 1.0)
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """What was learned from the columns of one graph, so that another is encoded alike.
+
+    Args:
+        numbers: a column's shift and scale; its feature is `(value - shift) / scale`.
+        categories: a column's texts, one feature each.
+    """
+
+    numbers: dict[str, tuple[float, float]] = field(default_factory=dict)
+    categories: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> bool:
+        """Whether features are other numbers than those in the columns."""
+        return bool(self.categories) or any(rule != AS_IS for rule in self.numbers.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON; `from_dict` brings it back exactly."""
+        numbers = {name: list(rule) for name, rule in self.numbers.items()}
+        return {"numbers": numbers, "categories": self.categories}
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Self:
+        """The encoding that `as_dict` wrote."""
+        numbers = {name: (shift, scale) for name, (shift, scale) in stored["numbers"].items()}
+        return cls(numbers, dict(stored["categories"]))
+
+
+def learn_encoding(table: NodeTable, *, scale: bool = True) -> tuple[Encoding, list[str]]:
+    """Choose a rule for each column; the notes say which."""
+    numbers, notes = _learn_numbers(table, scale)
+    categories = {}
+    for name, cells in table.text.items():
+        check_one_kind(cells, name, table.name, table.place)
+        texts = sorted(set(cells) - {""})
+        given = sum(map(bool, cells))
+        most = min(MOST_CATEGORIES, max(ALWAYS_CATEGORIES, given // 2))
+        if len(texts) <= most and len(texts) < given:
+            categories[name] = texts
+            kinds = how_many(len(texts), "category", "categories")
+            notes.append(f"column {quoted(name)}: {kinds} one-hot encoded")
+        else:
+            kinds = how_many(len(texts), "text", "different texts")
+            notes.append(f"column {quoted(name)}: {kinds}, left out")
+    return Encoding(numbers, categories), notes
+
+
+def _learn_numbers(
+    table: NodeTable, scale: bool
+) -> tuple[dict[str, tuple[float, float]], list[str]]:
+    names = table.number_names
+    if not names:
+        return {}, []
+    blank = [name for name, empty in zip(names, _blank(table.numbers), strict=True) if empty]
+    notes = []
+    if blank:
+        notes.append(f"{_columns(blank)} {'is' if len(blank) == 1 else 'are'} blank: zeros")
+    if not scale or is_bag(table.numbers):
+        if kept := len(names) - len(blank):
+            why = "wide and mostly zeros" if scale else "as asked"
+            many = how_many(kept, "column kept as it is", "columns kept as they are")
+            notes.append(f"{many}: {why}")
+        return dict.fromkeys(names, AS_IS), notes
+    rules, scaled = {}, []
+    for name, column in zip(names, to_dense(table.numbers).T, strict=True):
+        given = column[~np.isnan(column)].astype(np.float64)
+        if ((given == 0) | (given == 1)).all():
+            rules[name] = AS_IS
+        else:
+            rules[name] = (float(given.mean()), float(given.std()) or 1.0)
+            scaled.append(name)
+    if kept := len(names) - len(scaled) - len(blank):
+        one, more = "column of 0 and 1 kept as it is", "columns of 0 and 1 kept as they are"
+        notes.append(how_many(kept, one, more))
+    if scaled:
+        notes.append(f"{_columns(scaled)}: scaled to zero mean, unit variance")
+    return rules, notes
+
+
+def _blank(numbers: Matrix) -> Mask:
+    """Columns in which nothing is given."""
+    rows, columns = numbers.shape
+    if isinstance(numbers, csr_array):
+        missing = numbers.indices[np.isnan(numbers.data)]
+        return np.bincount(missing, minlength=columns) == rows
+    return np.asarray(np.isnan(numbers).all(0))
+
+
+def _columns(names: list[str]) -> str:
+    return f"{'column' if len(names) == 1 else 'columns'} {listed(names)}"
+
+
+def check_one_kind(cells: list[str], name: str, table: str, place: Place) -> None:
+    """A word in a column of numbers is more likely a slip than a category."""
+    given = [cell for cell in cells if cell]
+    if given and sum(map(is_number, given)) >= MOSTLY * len(given):
+        row = next(row for row, cell in enumerate(cells) if cell and not is_number(cell))
+        raise UserError(
+            f"{table}, {place(row)}: column {quoted(name)} holds numbers, but here "
+            f"{quoted(cells[row])}; leave the cell blank where there is no number"
+        )
+
+
+def encode(table: NodeTable, encoding: Encoding) -> tuple[Tensor, list[str]]:
+    """Features [nodes, columns]: numbers first, then categories; the notes say what was missing."""
+    known = {*table.number_names, *table.text}
+    if _unnamed(encoding.numbers) and _unnamed(table.number_names):
+        got, wanted = len(table.number_names), len(encoding.numbers)
+        if got != wanted:
+            raise UserError(f"{table.name} has {got} features; the model was given {wanted}")
+    if absent := [name for name in (*encoding.numbers, *encoding.categories) if name not in known]:
+        raise UserError(f"{table.name} lacks the columns {listed(absent)} that the model was given")
+    numbers, given, notes = _encode_numbers(table, encoding)
+    parts: list[Matrix] = [numbers]
+    for name, texts in encoding.categories.items():
+        if name not in table.text:
+            raise UserError(f"{table.name}: column {quoted(name)} holds numbers; expected text")
+        parts.append(_one_hot(table.text[name], texts))
+        seen = set(table.text[name])
+        if strange := sorted(seen - {""} - set(texts)):
+            notes.append(f"column {quoted(name)}: unknown, so left at zero: {listed(strange)}")
+        if "" in seen:
+            notes.append(f"column {quoted(name)}: {table.text[name].count(''):,} missing, zeros")
+        given |= np.array(list(map(bool, table.text[name])))
+    if nothing := int((~given).sum()):
+        notes.append(f"{how_many(nothing, 'node has', 'nodes have')} no features: zeros")
+    return as_tensor(parts), notes
+
+
+def _unnamed(names: Collection[str]) -> bool:
+    """Whether these are columns of a matrix, which go by their place."""
+    return bool(names) and list(names) == [str(place) for place in range(len(names))]
+
+
+def _encode_numbers(table: NodeTable, encoding: Encoding) -> tuple[Matrix, Mask, list[str]]:
+    """The features, which nodes anything is given of, and what was missing."""
+    names = list(encoding.numbers)
+    if words := [name for name in names if name in table.text]:
+        raise UserError(f"{table.name}: column {quoted(words[0])} holds text; expected numbers")
+    numbers: Matrix = table.numbers
+    if names != table.number_names:
+        at = {name: position for position, name in enumerate(table.number_names)}
+        numbers = numbers[:, [at[name] for name in names]]
+    rules = list(encoding.numbers.values())
+    if any(rule != AS_IS for rule in rules):
+        numbers = to_dense(numbers).copy()
+        for column, (shift, scale) in zip(numbers.T, rules, strict=True):
+            column[:] = (column.astype(np.float64) - shift) / scale
+    entries = numbers.data if isinstance(numbers, csr_array) else numbers
+    absent = np.isnan(entries)
+    given = _given(numbers, absent)
+    if not (missing := int(absent.sum())):
+        return numbers, given, []
+    numbers = numbers.copy()
+    entries = numbers.data if isinstance(numbers, csr_array) else numbers
+    np.nan_to_num(entries, copy=False)  # after scaling, 0 is the mean
+    many = how_many(missing, "missing number")
+    return numbers, given, [f"{many} set to the mean, or to 0 in columns kept as is"]
+
+
+def _given(numbers: Matrix, absent: Mask) -> Mask:
+    """Rows with a number that is not absent; in a bag of words, with a word."""
+    if not isinstance(numbers, csr_array):
+        return np.asarray(~absent.all(1))
+    words = np.concatenate([[0], np.cumsum(~absent)])  # up to each entry
+    return np.diff(words[numbers.indptr]) > 0
+
+
+def _one_hot(cells: list[str], texts: list[str]) -> csr_array:
+    code = {text: column for column, text in enumerate(texts)}
+    found = [(row, code[cell]) for row, cell in enumerate(cells) if cell in code]
+    rows, columns = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    shape = len(cells), len(texts)
+    return csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
+
+
+def as_tensor(parts: list[Matrix]) -> Tensor:
+    """Side by side: dense, or sparse where dense would be large and mostly zeros."""
+    rows, columns = parts[0].shape[0], sum(part.shape[1] for part in parts)
+    filled = sum(
+        part.nnz if isinstance(part, csr_array) else int(np.count_nonzero(part)) for part in parts
+    )
+    size = rows * columns
+    if 4 * size > ROOM and filled <= SPARSE_BELOW * size:
+        entries = hstack([csr_array(part) for part in parts], format="coo")
+        where = torch.from_numpy(np.stack(entries.coords).astype(np.int64))
+        values = torch.from_numpy(entries.data.astype(np.float32))
+        shape = rows, columns
+        return torch.sparse_coo_tensor(where, values, shape, check_invariants=True).coalesce()
+    check_size("the dense table of features", 4 * size)
+    dense: Dense = np.hstack([to_dense(part) for part in parts])
+    return torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))

@@ -1,0 +1,59 @@
+"""Tables held in pandas; NaN is a missing value there, as pandas has no other mark for it."""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from muxgcl.errors import UserError
+from muxgcl.io.ids import Ids, ids_of
+from muxgcl.io.roles import EdgeColumns, NodeColumns, check_names
+from muxgcl.io.table import Block, Dense, Table, check_finite, counted, settle
+
+
+def is_frame(source: object) -> bool:
+    """Whether this is a pandas DataFrame, without importing pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(source, pandas.DataFrame)
+
+
+def read_frame(frame: Any, columns: EdgeColumns | NodeColumns, name: str) -> Table:
+    """Read the columns that are asked for; an index of nodes that says anything comes first."""
+    silent = frame.index.name is None and isinstance(frame.index, sys.modules["pandas"].RangeIndex)
+    if isinstance(columns, NodeColumns) and not silent:
+        frame = frame.reset_index()
+    if frame.empty:
+        raise UserError(f"{name} has no rows")
+    names = check_names(name, [str(column) for column in frame.columns])
+    frame = frame.set_axis(names, axis=1)
+    choice = columns.choose(name, names)
+    values = {column: _values(frame[column], column, name) for column in choice.values}
+    kept = {column: _kept(frame[column]) for column in choice.kept}
+    rows = Block.of(len(frame), kept, values)
+    return Table(name=name, columns=names, rows=rows, place=counted("row"))
+
+
+def _kept(column: Any) -> Ids:
+    if column.dtype.kind == "i" and not column.isna().any():
+        return column.to_numpy(dtype=np.int64)
+    return ids_of(_plain(column))
+
+
+def _values(column: Any, name: str, table: str) -> Dense | list[str]:
+    place, missing = counted("row"), column.isna().to_numpy()
+    if column.dtype.kind in "iufb":
+        with np.errstate(over="ignore"):
+            numbers = column.to_numpy(dtype=np.float64, na_value=np.nan).astype(np.float32)
+        check_finite(numbers[:, None], [name], table, place, where=~missing[:, None])
+        return numbers
+    return settle(
+        ["" if cell is None else str(cell) for cell in _plain(column)], name, table, place
+    )
+
+
+def _plain(column: Any) -> list[Any]:
+    """Python's values, None for missing."""
+    missing = column.isna()
+    return [
+        None if absent else value for value, absent in zip(column.tolist(), missing, strict=True)
+    ]

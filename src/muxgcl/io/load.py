@@ -1,0 +1,89 @@
+"""Graphs from anywhere: files of several formats, a folder, or objects in memory → one `Loaded`."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from muxgcl.errors import UserError
+from muxgcl.io.assemble import Loaded, assemble
+from muxgcl.io.encode import Encoding
+from muxgcl.io.roles import EdgeColumns, NodeColumns
+from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table
+from muxgcl.tensors import is_pyg
+
+__all__ = ["Encoding", "Loaded", "load"]
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+def load(
+    source: Any,
+    *,
+    features: Any = None,
+    labels: Any = None,
+    source_column: str | None = None,
+    target_column: str | None = None,
+    weight_column: str | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    header: bool | None = None,
+    scale: bool = True,
+    encoding: Encoding | None = None,
+) -> Loaded:
+    """Load a graph.
+
+    Nodes come in the order of the table of features (or of `nodes.*`, or of a graph that brings
+    attributes), else sorted by id. Integer ids and the same ids as text give the same graph.
+
+    Args:
+        source: an edge list (`.csv`, `.tsv`, `.txt`, `.parquet`), a folder with `edges.*` and maybe
+            `nodes.*`, a GNN-benchmark `.npz`, GraphML, GEXF; or a PyG `Data`, a NetworkX graph, a
+            scipy adjacency matrix, a pandas frame of edges, an edge index; or a pair of one of
+            these and its features.
+        features: a table joined by id (`.csv`, `.parquet`, a frame), or a matrix whose rows are the
+            nodes 0, 1, ... (`.npy`, `.npz`, an array, a tensor, a scipy matrix).
+        labels: the same for labels, an array with one for each node; may be the very file of
+            features.
+        source_column: where an edge begins; default: a usual name, else the first column.
+        target_column: where it ends; default: a usual name, else the second column.
+        weight_column: its weight; default: a column called `weight`, if there is one.
+        id_column: the ids in tables of nodes; default: the first column.
+        label_column: the labels; default: a column called `label`, `class` or `y`, if there is one.
+        header: whether text files begin with a line of names; default: looked for.
+        scale: False to keep all numbers as they are.
+        encoding: that of an earlier graph, so that the same columns become the same features.
+
+    Example:
+        >>> import torch
+        >>> triangle = torch.tensor([[0, 1, 2], [1, 2, 0]])
+        >>> loaded = load((triangle, torch.eye(3)))
+        >>> loaded.data
+        Data(x=[3, 3], edge_index=[2, 6])
+        >>> loaded.notes
+        ['made undirected: 3 -> 6 entries', '3 columns of 0 and 1 kept as they are']
+    """
+    if isinstance(source, tuple | list):
+        if len(source) != 2 or features is not None:
+            raise UserError(
+                f"expected a graph or a pair (graph, features), got {len(source)} parts"
+            )
+        source, features = source
+    apart = labels is not None and not same_table(features, labels)
+    edge_columns = EdgeColumns(source_column, target_column, weight_column)
+    columns = NodeColumns(id_column, label_column, label_elsewhere=apart)
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        source, beside = in_folder(Path(source))
+        features = beside if features is None else features
+    edges, own = read_graph(source, edge_columns, columns, header)
+    nodes = own if features is None else read_nodes(features, "the features", columns, header)
+    named = None
+    if apart:
+        only_labels = NodeColumns(id_column, label_column, features=False)
+        named = read_nodes(labels, "the labels", only_labels, header)
+    elif (nodes is None or nodes.labels is None) and (label_column or labels is not None):
+        raise UserError("labels were asked for, but no table of nodes has a column of labels")
+    loaded = assemble(edges, nodes, named, encoding=encoding, scale=scale)
+    if is_pyg(source) and own is not None and np.array_equal(loaded.ids, own.ids):
+        loaded.tensors.update({mask: source[mask] for mask in MASKS if mask in source})
+    return loaded

@@ -1,0 +1,92 @@
+"""Graphs held in memory: PyG's `Data`, a scipy adjacency matrix, an edge index."""
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+
+from muxgcl.errors import UserError
+from muxgcl.io.edges import EdgeList
+from muxgcl.io.matrices import nodes_in_order
+from muxgcl.io.nodes import NodeTable, no_numbers
+from muxgcl.io.safety import how_many
+from muxgcl.io.table import counted
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def read_data(data: "Data") -> tuple[EdgeList, NodeTable]:
+    """PyG's graph: `edge_index`, and where it has them `x`, `y` and `edge_weight`."""
+    if data.edge_index is None:
+        raise UserError(f"a PyG graph needs an edge_index; it has {list(data.keys())}")
+    notes = []
+    edges = read_edge_index(data.edge_index, data.get("edge_weight"))
+    with warnings.catch_warnings(record=True) as guess:  # PyG says so in a warning
+        warnings.simplefilter("always")
+        nodes = int(data.num_nodes or 0)
+    if guess:
+        notes.append(f"num_nodes is not set: {how_many(nodes, 'node')}, as edge_index names them")
+    labels = data.get("y")
+    if labels is not None and (labels.is_floating_point() or labels.squeeze().ndim > 1):
+        notes.append(f"y is not one class a node ({labels.dtype}, {list(labels.shape)}): not used")
+        labels = None
+    table = nodes_in_order(
+        "the PyG graph",
+        no_numbers(nodes) if data.x is None else data.x,
+        labels=None if labels is None else labels.reshape(-1),
+        notes=tuple(notes),
+    )
+    return edges, table
+
+
+def read_edge_index(edge_index: Any, weight: Any = None) -> EdgeList:
+    """An integer tensor or array of shape [2, edges], nodes numbered from 0."""
+    ends = _array(edge_index)
+    if ends.ndim != 2 or ends.shape[0] != 2 or ends.dtype.kind not in "iu":
+        raise UserError(
+            f"an edge index must be integers of shape [2, edges], "
+            f"got {ends.dtype} of shape {list(ends.shape)}"
+        )
+    ends = ends.astype(np.int64)
+    if weight is not None:
+        weight = _array(weight).astype(np.float32)
+        if weight.shape != ends.shape[1:]:
+            raise UserError(
+                f"{ends.shape[1]:,} edges, but edge weights of shape {list(weight.shape)}"
+            )
+    return EdgeList(
+        name="the edge index",
+        source=ends[0],
+        target=ends[1],
+        weight=weight,
+        place=counted("edge", first=0),
+    )
+
+
+def read_adjacency(matrix: Any, name: str = "the adjacency matrix") -> tuple[EdgeList, NodeTable]:
+    """A square sparse matrix: entry (i, j) is the weight of an edge from i to j."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise UserError(f"{name} must be square, got {list(matrix.shape)}")
+    if matrix.dtype.kind not in "biuf":
+        raise UserError(f"{name} must hold numbers, got {matrix.dtype}")
+    entries = coo_array(matrix, copy=True)
+    entries.sum_duplicates()  # what scipy takes an entry stored twice to mean
+    source, target = (end.astype(np.int64) for end in entries.coords)
+    edges = EdgeList(
+        name=name,
+        source=source,
+        target=target,
+        weight=entries.data.astype(np.float32),
+        place=counted("entry"),
+    )
+    return edges, nodes_in_order(name, no_numbers(matrix.shape[0]))
+
+
+def _array(values: Any) -> NDArray[Any]:
+    if isinstance(values, torch.Tensor):
+        return values.detach().cpu().numpy()
+    return np.asarray(values)

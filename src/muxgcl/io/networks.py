@@ -1,0 +1,158 @@
+"""NetworkX graphs, and the two XML formats that NetworkX reads: GraphML and GEXF."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+import numpy as np
+
+from muxgcl.errors import UserError
+from muxgcl.io.edges import EdgeList, Weights
+from muxgcl.io.ids import Ids, ids_of, in_order
+from muxgcl.io.nodes import NodeTable
+from muxgcl.io.roles import LABELS, EdgeColumns, NodeColumns, find
+from muxgcl.io.safety import XML_GROWTH, check_file, parsing, quoted
+from muxgcl.io.table import Block, Dense, Place, counted, is_number, settle
+
+SUFFIXES = (".graphml", ".gexf")
+_DRAWING = ("viz", "start", "end", "pid")  # what GEXF says about drawing and time
+Network = tuple[EdgeList, NodeTable]
+
+
+def is_network(source: object) -> bool:
+    """Whether this is a NetworkX graph, without importing NetworkX."""
+    networkx = sys.modules.get("networkx")
+    return networkx is not None and isinstance(source, networkx.Graph)
+
+
+def read_xml(path: Path, edges: EdgeColumns, nodes: NodeColumns) -> Network:
+    """Read GraphML or GEXF. In GEXF, `label` is what to call a node, not its class."""
+    check_file(path, XML_GROWTH)
+    _refuse_doctype(path)
+    import networkx
+
+    gexf = path.suffix.lower() == ".gexf"
+    with parsing(path, "GEXF" if gexf else "GraphML"):
+        graph = networkx.read_gexf(path) if gexf else networkx.read_graphml(path)
+    shown = ("label",) if gexf and nodes.label != "label" else ()
+    ignored = _DRAWING if gexf else ()
+    return read_network(graph, edges, nodes, name=str(path), shown=shown, ignored=ignored)
+
+
+def _refuse_doctype(path: Path) -> None:
+    """Graph files need no DTD, and entities declared in one may unfold to any size."""
+
+    def refuse(*_: object) -> None:
+        raise UserError(f"{path} declares a document type (DTD); expected plain XML")
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    with parsing(path, "XML"), path.open("rb") as file:
+        parser.ParseFile(file)
+
+
+def read_network(
+    graph: Any,
+    edges: EdgeColumns,
+    nodes: NodeColumns,
+    *,
+    name: str = "the graph",
+    shown: Sequence[str] = (),
+    ignored: Sequence[str] = (),
+) -> Network:
+    """Edges with their weights, and nodes with their attributes.
+
+    Nodes keep the graph's order if any has an attribute; otherwise they are sorted by id.
+    """
+    if edges.source is not None or edges.target is not None:
+        raise UserError(f"{name}: a source or target column is for edge lists only")
+    if not len(graph):
+        raise UserError(f"{name} has no nodes")
+    ids = ids_of(list(graph))
+    known: dict[Any, str] = dict(zip(graph, map(str, ids), strict=True))
+    entries = list(graph.edges(data=edges.weight or "weight"))
+    if edges.weight is not None and entries and all(weight is None for *_, weight in entries):
+        raise UserError(f"{name}: no edge has an attribute {quoted(edges.weight)}")
+    listing = EdgeList(
+        name=name,
+        source=ids_of([known[source] for source, *_ in entries]),
+        target=ids_of([known[target] for _, target, _ in entries]),
+        weight=_weights([weight for *_, weight in entries], name),
+    )
+    return listing, _nodes(graph, ids, nodes, name, shown, ignored)
+
+
+def _weights(given: list[Any], name: str) -> Weights | None:
+    """An edge without a weight counts 1, as NetworkX has it."""
+    if all(weight is None for weight in given):
+        return None
+    place = counted("edge")
+    cells = ["1" if weight is None else str(weight) for weight in given]
+    weights = settle(cells, "weight", name, place)
+    if isinstance(weights, list):
+        row = next(row for row, cell in enumerate(cells) if not is_number(cell))
+        raise UserError(
+            f"{name}, {place(row)}: the weight of an edge must be a number of at least 0, "
+            f"got {quoted(cells[row])}"
+        )
+    return weights
+
+
+def _nodes(
+    graph: Any,
+    ids: Ids,
+    columns: NodeColumns,
+    name: str,
+    shown: Sequence[str],
+    ignored: Sequence[str],
+) -> NodeTable:
+    def place(row: int) -> str:
+        return f"node {quoted(str(ids[row]))}"
+
+    records = [attributes for _, attributes in graph.nodes(data=True)]
+    keys = list(dict.fromkeys(key for record in records for key in record if key not in ignored))
+    cells = {str(key): [record.get(key) for record in records] for key in keys}
+    label = columns.label if columns.label is None else find(columns.label, name, list(cells))
+    if label is None:
+        label = next((key for key in cells if key.lower() in LABELS and key not in shown), None)
+    values: dict[str, Dense | list[str]] = {}
+    for key, column in cells.items():
+        if key != label and key not in shown:
+            values |= _column(column, key, name, place)
+    rows = Block.of(len(records), {}, values)
+    table = NodeTable(
+        name=name,
+        ids=ids,
+        numbers=rows.numbers,
+        number_names=rows.number_names,
+        text=rows.text,
+        shown={key: _texts(cells[key]) for key in shown if key in cells},
+        labels=None if label is None else ids_of(cells[label]),
+        place=place,
+        notes=() if label is None else (f"{quoted(label)} is the label, not a feature",),
+    )
+    if set(cells) <= set(shown):
+        return replace(table, ids=in_order(ids), shown={})
+    return table
+
+
+def _column(cells: list[Any], key: str, name: str, place: Place) -> dict[str, Dense | list[str]]:
+    """One attribute; a list of numbers on every node becomes the columns `key.0`, `key.1`, ..."""
+    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells):
+        lengths = {
+            len(cell) if isinstance(cell, list | tuple | np.ndarray) else 0 for cell in cells
+        }
+        if len(lengths) > 1:
+            raise UserError(f"{name}: the lists {quoted(key)} have the lengths {sorted(lengths)}")
+        return {
+            f"{key}.{at}": settle([str(cell[at]) for cell in cells], f"{key}.{at}", name, place)
+            for at in range(lengths.pop())
+        }
+    return {key: settle(_texts(cells), key, name, place)}
+
+
+def _texts(cells: list[Any]) -> list[str]:
+    return ["" if cell is None else str(cell) for cell in cells]

@@ -1,0 +1,84 @@
+"""What is known about the nodes: ids, columns, labels."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from muxgcl.errors import UserError
+from muxgcl.io.ids import Ids, as_text, first_repeat, positions
+from muxgcl.io.safety import LONGEST_NAME, quoted
+from muxgcl.io.table import Dense, Matrix, Place, Table, counted
+
+Text = dict[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTable:
+    """One row a node. Without columns it only says which nodes there are, in which order."""
+
+    name: str  # as messages call it
+    ids: Ids
+    numbers: Matrix
+    number_names: list[str]
+    text: Text = field(default_factory=dict)  # blank: missing
+    shown: Text = field(default_factory=dict)  # for a report only, never features
+    labels: Ids | None = None  # blank or None: missing
+    place: Place = field(default_factory=lambda: counted("row"))
+    notes: tuple[str, ...] = ()
+    numbered: bool = False  # rows are the nodes 0, 1, ...: there should be one for each
+
+    def __post_init__(self) -> None:
+        check_ids(self.ids, self.name, self.place)
+        if (repeat := first_repeat(self.ids)) is not None:
+            again, before = repeat
+            raise UserError(
+                f"{self.name}, {self.place(again)}: the id {quoted(as_text(self.ids)[again])} "
+                f"is already on {self.place(before)}"
+            )
+
+
+def no_numbers(rows: int) -> Dense:
+    """The matrix of a table without numbers."""
+    return np.zeros((rows, 0), dtype=np.float32)
+
+
+def node_table(table: Table, id_column: str, label_column: str | None) -> NodeTable:
+    """A table's rows as nodes."""
+    rows = table.rows
+    note = f"{table.name}: column {quoted(label_column)} is the label, not a feature"
+    return NodeTable(
+        name=table.name,
+        ids=rows.kept[id_column],
+        numbers=rows.numbers,
+        number_names=rows.number_names,
+        text=rows.text,
+        labels=None if label_column is None else rows.kept[label_column],
+        place=table.place,
+        notes=() if label_column is None else (note,),
+    )
+
+
+def check_ids(ids: Ids, name: str, place: Place) -> None:
+    """Refuse blank ids and ids of absurd length."""
+    if not isinstance(ids, list):
+        return
+    if "" in ids:
+        raise UserError(f"{name}, {place(ids.index(''))}: the id of a node is blank")
+    if (longest := max(map(len, ids), default=0)) > LONGEST_NAME:
+        row = next(row for row, one in enumerate(ids) if len(one) == longest)
+        raise UserError(
+            f"{name}, {place(row)}: an id of {longest:,} characters; "
+            f"at most {LONGEST_NAME:,} are read"
+        )
+
+
+def rows_of(table: NodeTable, nodes: Ids, of: str) -> list[int]:
+    """Where each row of a table stands among the nodes; every row must be one of them."""
+    found = positions(table.ids, nodes)
+    if len(absent := np.flatnonzero(found < 0)):
+        row = int(absent[0])
+        raise UserError(
+            f"{table.name}, {table.place(row)}: node {quoted(as_text(table.ids)[row])} "
+            f"is not in {of}"
+        )
+    return found.tolist()

@@ -1,0 +1,99 @@
+"""Parquet, read in batches; needs pyarrow (the `io` extra)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from muxgcl.errors import UserError
+from muxgcl.io.ids import Ids, ids_of
+from muxgcl.io.roles import Choice, EdgeColumns, NodeColumns, check_names
+from muxgcl.io.safety import check_file, check_size, parsing, quoted
+from muxgcl.io.table import (
+    CELLS,
+    Block,
+    Dense,
+    Place,
+    Table,
+    check_finite,
+    counted,
+    gather,
+    settle,
+    stripped,
+)
+
+SUFFIXES = (".parquet", ".pq")
+BATCH = 1024  # rows at least: each column of a batch has its cost
+
+
+def read_parquet(path: Path, columns: EdgeColumns | NodeColumns) -> Table:
+    """Read the columns that are asked for; nulls are missing values."""
+    check_file(path)
+    try:
+        from pyarrow.parquet import ParquetFile
+    except ImportError as missing:
+        raise UserError(
+            f"{path}: reading Parquet needs pyarrow; pip install 'muxgcl[io]'"
+        ) from missing
+    with parsing(path, "Parquet"), ParquetFile(path) as file:
+        stored = list(file.schema_arrow.names)
+        names = check_names(str(path), stored)
+        choice = columns.choose(str(path), names)
+        wanted = dict(zip(names, stored, strict=True))
+        wanted = {name: wanted[name] for name in (*choice.kept, *choice.values)}
+        # run-length coding lets a small file declare any number of rows: count their cells
+        check_size(str(path), 4 * file.metadata.num_rows * len(wanted))
+        rows = gather(lambda as_text: _blocks(file, path, wanted, choice, as_text))
+        if rows is None:
+            raise UserError(f"{path} has no rows")
+    return Table(name=str(path), columns=names, rows=rows, place=counted("row"))
+
+
+def _blocks(
+    file: Any, path: Path, wanted: dict[str, str], choice: Choice, as_text: frozenset[str]
+) -> Iterator[Block]:
+    size, rows, texts = max(BATCH, CELLS // len(wanted)), 0, 0
+    for batch in file.iter_batches(size, columns=list(wanted.values())):
+        columns = {name: batch.column(stored) for name, stored in wanted.items()}
+        # dictionary coding lets it declare any length of text, too
+        texts += sum(column.nbytes for column in columns.values() if not _is_number(column.type))
+        check_size(str(path), texts)
+        place = counted("row", 1 + rows)
+        rows += batch.num_rows
+        values = {
+            name: _values(columns[name], name, str(path), place, name in as_text)
+            for name in choice.values
+        }
+        kept = {name: _kept(columns[name]) for name in choice.kept}
+        yield Block.of(batch.num_rows, kept, values)
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow.types as kinds
+
+    return kinds.is_floating(kind) or kinds.is_integer(kind) or kinds.is_boolean(kind)
+
+
+def _kept(column: Any) -> Ids:
+    import pyarrow.types as kinds
+
+    if kinds.is_signed_integer(column.type) and not column.null_count:
+        return column.to_numpy().astype(np.int64)
+    return ids_of(column.to_pylist())
+
+
+def _values(column: Any, name: str, table: str, place: Place, as_text: bool) -> Dense | list[str]:
+    import pyarrow as arrow
+    import pyarrow.types as kinds
+
+    kind = column.type
+    if kinds.is_nested(kind) or kinds.is_binary(kind) or kinds.is_large_binary(kind):
+        raise UserError(f"{table}: column {quoted(name)} holds {kind}; expected numbers or text")
+    if _is_number(kind):
+        given = column.is_valid().to_numpy(zero_copy_only=False)
+        numbers = column.cast(arrow.float32(), safe=False).to_numpy(zero_copy_only=False)
+        check_finite(numbers[:, None], [name], table, place, where=given[:, None])
+        return numbers
+    cells = ["" if cell is None else cell for cell in column.cast(arrow.string()).to_pylist()]
+    return stripped(cells) if as_text else settle(cells, name, table, place)

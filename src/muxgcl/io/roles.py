@@ -1,0 +1,140 @@
+"""Which column is what: the two ends of an edge and its weight, a node's id and its label."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from muxgcl.errors import UserError
+from muxgcl.io.safety import listed, quoted
+from muxgcl.io.table import is_number
+
+ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("source_id", "target_id"))
+LABELS = ("label", "labels", "class", "y")
+_USUAL = {end for pair in ENDS for end in pair} | {"node", "name", "u", "v", "index"}
+_ID = re.compile(r"id|ids|.*[_ ]id|.*[a-z]I[dD]|ID|Id")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to read of a table: columns kept as they are, and columns of values."""
+
+    kept: list[str]
+    values: list[str]
+
+
+Choose = Callable[[str, list[str]], Choice]  # table's name, its columns → what to read of it
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeColumns:
+    """The columns of an edge list, as far as the user has named them."""
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+
+    @property
+    def named(self) -> list[str]:
+        """The names that the user gave."""
+        return [name for name in (self.source, self.target, self.weight) if name is not None]
+
+    def ends(self, table: str, columns: list[str]) -> tuple[str, str]:
+        """Source and target: as named, by a usual pair of names, or the first two columns."""
+        if len(columns) < 2:
+            raise UserError(f"{table} has one column; an edge list needs a source and a target")
+        lower = {column.lower(): column for column in reversed(columns)}
+        usual = [(lower[a], lower[b]) for a, b in ENDS if a in lower and b in lower]
+        first, second = usual[0] if usual else (columns[0], columns[1])
+        source = find(self.source, table, columns) if self.source is not None else first
+        target = find(self.target, table, columns) if self.target is not None else second
+        if source == target:
+            raise UserError(f"{table}: source and target are both the column {quoted(source)}")
+        return source, target
+
+    def weights(self, table: str, columns: list[str]) -> str | None:
+        """The weight: as named, or a column called `weight`."""
+        if self.weight is not None:
+            return find(self.weight, table, columns)
+        usual = [column for column in columns if column.lower() == "weight"]
+        return usual[0] if usual else None
+
+    def choose(self, table: str, columns: list[str]) -> Choice:
+        """Read the two ends, and the weight if there is one."""
+        weight = self.weights(table, columns)
+        return Choice(list(self.ends(table, columns)), [] if weight is None else [weight])
+
+
+@dataclass(frozen=True, slots=True)
+class NodeColumns:
+    """The columns of a table of nodes, as far as the user has named them."""
+
+    id: str | None = None
+    label: str | None = None
+    features: bool = True  # whether the other columns are wanted
+    label_elsewhere: bool = False  # the label is in another file; here it is only kept out
+
+    @property
+    def named(self) -> list[str]:
+        """The names that the user gave."""
+        return [name for name in (self.id, self.label) if name is not None]
+
+    def ids(self, table: str, columns: list[str]) -> str:
+        """The id: as named, or the first column."""
+        return columns[0] if self.id is None else find(self.id, table, columns)
+
+    def labels(self, table: str, columns: list[str]) -> str | None:
+        """The label: as named, or by a usual name; the only other column of a table of labels."""
+        others = [column for column in columns if column != self.ids(table, columns)]
+        if self.label is not None and not (self.label_elsewhere and self.label not in others):
+            return find(self.label, table, others)
+        usual = [column for column in others if column.lower() in LABELS]
+        if not usual and not self.features:
+            if len(others) == 1:
+                return others[0]
+            raise UserError(
+                f"{table}: which column is the label? label_column names one of {listed(others)}"
+            )
+        return usual[0] if usual else None
+
+    def choose(self, table: str, columns: list[str]) -> Choice:
+        """Read id and label as they are, and the rest as features if they are wanted."""
+        label = self.labels(table, columns)
+        kept = [self.ids(table, columns), *([] if label is None else [label])]
+        rest = [column for column in columns if column not in kept]
+        return Choice(kept, rest if self.features else [])
+
+
+def find(name: str, table: str, columns: list[str]) -> str:
+    """The column of this name, or an error that lists those there are."""
+    if name not in columns:
+        raise UserError(f"{table} has no column {quoted(name)}; it has {listed(columns)}")
+    return name
+
+
+def check_names(table: str, columns: list[str]) -> list[str]:
+    """A column without a name is called by its place; no name may come twice."""
+    columns = [column.strip() or str(place) for place, column in enumerate(columns, 1)]
+    if len(set(columns)) < len(columns):
+        repeated = next(column for column in columns if columns.count(column) > 1)
+        raise UserError(f"{table} has two columns called {quoted(repeated)}")
+    return columns
+
+
+def is_header(rows: list[list[str]], *, named: list[str], assume: bool) -> bool:
+    """Whether the first row names the columns.
+
+    It does where it holds the names that the user gave, begins with a usual name, or has a word
+    above a column of numbers. It does not where a number heads a column of numbers. Rows of words
+    alone do not tell: a table of nodes is then assumed to have a header, an edge list to have none.
+    """
+    first = [cell.strip() for cell in rows[0]]
+    words = [name for name in named if not name.isdecimal()]
+    if words and set(words) <= set(first):
+        return True
+    if first[0].lower() in _USUAL or _ID.fullmatch(first[0]):
+        return True
+    below = [[row[place].strip() for row in rows[1:]] for place in range(len(first))]
+    numeric = [any(column) and all(map(is_number, filter(None, column))) for column in below]
+    if any(yes and not is_number(cell) for cell, yes in zip(first, numeric, strict=True)):
+        return True
+    return assume and not any(map(is_number, first))

@@ -1,0 +1,119 @@
+"""Which reader takes which source: files by their suffix, objects by their type."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import issparse
+
+from muxgcl.errors import UserError
+from muxgcl.io import delimited, networks, parquet
+from muxgcl.io.benchmark import read_graph_npz
+from muxgcl.io.edges import EdgeList, edge_list
+from muxgcl.io.frames import is_frame, read_frame
+from muxgcl.io.matrices import nodes_in_order, read_matrix_file
+from muxgcl.io.memory import read_adjacency, read_data, read_edge_index
+from muxgcl.io.nodes import NodeTable, no_numbers, node_table
+from muxgcl.io.roles import EdgeColumns, NodeColumns
+from muxgcl.io.safety import check_file, listed, parsing
+from muxgcl.tensors import is_pyg
+
+TABLES = (*delimited.SUFFIXES, *parquet.SUFFIXES)
+GRAPHS = (*TABLES, ".npz", *networks.SUFFIXES)
+NODES = (*TABLES, ".npy", ".npz")
+
+
+def read_graph(
+    source: Any, edges: EdgeColumns, nodes: NodeColumns, header: bool | None
+) -> tuple[EdgeList, NodeTable | None]:
+    """Edges, and nodes where the source brings them."""
+    if isinstance(source, str | Path):
+        return _graph_file(Path(source), edges, nodes, header)
+    if is_pyg(source):
+        return read_data(source)
+    if networks.is_network(source):
+        return networks.read_network(source, edges, nodes)
+    if is_frame(source):
+        return edge_list(read_frame(source, edges, "the frame of edges"), edges), None
+    if issparse(source):
+        return read_adjacency(source)
+    if isinstance(source, torch.Tensor | np.ndarray):
+        return read_edge_index(source), None
+    raise UserError(
+        f"cannot load a graph from {type(source).__name__}; expected a path, PyG Data, a NetworkX "
+        "graph, a scipy matrix, a pandas frame or an edge index"
+    )
+
+
+def _graph_file(
+    path: Path, edges: EdgeColumns, nodes: NodeColumns, header: bool | None
+) -> tuple[EdgeList, NodeTable | None]:
+    check_file(path)
+    kind = path.suffix.lower()
+    if kind in networks.SUFFIXES:
+        return networks.read_xml(path, edges, nodes)
+    if kind == ".npz":
+        return read_graph_npz(path)
+    if kind in parquet.SUFFIXES:
+        return edge_list(parquet.read_parquet(path, edges), edges), None
+    if kind in delimited.SUFFIXES:
+        return edge_list(delimited.read_delimited(path, edges, header=header), edges), None
+    raise UserError(f"{path}: expected a graph as {', '.join(GRAPHS)} or a folder, got {kind!r}")
+
+
+def read_nodes(source: Any, name: str, columns: NodeColumns, header: bool | None) -> NodeTable:
+    """A table of features or of labels."""
+    if not isinstance(source, str | Path):
+        return _node_object(source, name, columns)
+    path = check_file(Path(source))
+    kind = path.suffix.lower()
+    if kind in (".npy", ".npz"):
+        return read_matrix_file(path, columns)
+    if kind in parquet.SUFFIXES:
+        table = parquet.read_parquet(path, columns)
+    elif kind in delimited.SUFFIXES:
+        table = delimited.read_delimited(path, columns, header=header)
+    else:
+        raise UserError(f"{path}: expected a table as {', '.join(NODES)}, got {kind!r}")
+    return node_table(
+        table, columns.ids(path.name, table.columns), columns.labels(path.name, table.columns)
+    )
+
+
+def _node_object(source: Any, name: str, columns: NodeColumns) -> NodeTable:
+    if is_frame(source):
+        table = read_frame(source, columns, name)
+        return node_table(
+            table, columns.ids(name, table.columns), columns.labels(name, table.columns)
+        )
+    if not columns.features:
+        return nodes_in_order(name, no_numbers(len(source)), labels=source)
+    if issparse(source) or isinstance(source, torch.Tensor | np.ndarray):
+        return nodes_in_order(name, source)
+    raise UserError(f"cannot read features from {type(source).__name__}; expected a path or table")
+
+
+def same_table(features: Any, labels: Any) -> bool:
+    """Whether labels are in the very table of features."""
+    if isinstance(features, str | Path) and isinstance(labels, str | Path):
+        return Path(features).resolve() == Path(labels).resolve()
+    return features is labels
+
+
+def in_folder(folder: Path) -> tuple[Path, Path | None]:
+    """The one `edges.*` in a folder, and its `nodes.*` if it has one."""
+    found = {}
+    for stem, kinds in (("edges", TABLES), ("nodes", NODES)):
+        with parsing(folder, "a folder"):
+            files = sorted(
+                path
+                for path in folder.iterdir()
+                if path.stem == stem and path.suffix.lower() in kinds
+            )
+        if len(files) > 1:
+            raise UserError(f"{folder} holds {listed([file.name for file in files])}; keep one")
+        found[stem] = files[0] if files else None
+    if found["edges"] is None:
+        raise UserError(f"{folder} holds no edges: expected a file edges with {', '.join(TABLES)}")
+    return found["edges"], found["nodes"]

@@ -1,0 +1,1 @@
+"""What several methods share: schedules, graph statistics, mixtures. Only methods call these."""

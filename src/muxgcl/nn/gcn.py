@@ -1,0 +1,104 @@
+r"""A graph convolutional network that hands back every scale.
+
+Layer k of the network, $U^{(k)} = \sigma(\hat A U^{(k-1)} W_k + b_k)$ with $U^{(0)} = X$, stands
+for each node's k-hop patch. To compare layers they must have one width: what layer k gave is
+carried through the remaining weights *without* propagation,
+
+$$\text{scale } k = \sigma\big(U^{(k)} W_{k+1} \cdots W_L\big), \qquad
+\text{scale } 0 = X W_1 \cdots W_L, \qquad \text{scale } L = U^{(L)}.$$
+
+Scale 0 stays linear and no carried scale has a bias, as in the authors' code (which has L = 2).
+"""
+
+from collections.abc import Collection
+from itertools import pairwise
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from muxgcl.augment import View
+from muxgcl.errors import UserError
+from muxgcl.nn.bias import add_bias
+from muxgcl.shapes import Nodes, Scale
+
+Activation = Literal["relu", "prelu", "rrelu", "elu", "selu", "none"]
+RRELU_SLOPE = 11 / 48  # the middle of (1/8, 1/3): what the randomised slope is in evaluation
+
+
+def activation(name: Activation) -> nn.Module:
+    """The activation of that name; `prelu` learns one slope, `rrelu` has its mean slope fixed."""
+    kinds: dict[str, nn.Module] = {
+        "relu": nn.ReLU(),
+        "prelu": nn.PReLU(),
+        "rrelu": nn.LeakyReLU(RRELU_SLOPE),
+        "elu": nn.ELU(),
+        "selu": nn.SELU(),
+        "none": nn.Identity(),
+    }
+    if name not in kinds:
+        raise UserError(
+            f"activation must be one of {', '.join(get_args(Activation))}, got {name!r}"
+        )
+    return kinds[name]
+
+
+class GCN(nn.Module):
+    r"""Graph convolutions; entry k of the output has seen k hops, the last one is the embedding.
+
+    Args:
+        in_features: how many features a node has.
+        width: of the embedding, and so of every scale.
+        layers: $L \ge 1$.
+        hidden: width between the layers; twice `width` by default.
+        act: activation after every layer; one module serves all layers.
+        final_activation: whether the last layer has one too.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        width: int,
+        *,
+        layers: int = 2,
+        hidden: int | None = None,
+        act: Activation = "relu",
+        final_activation: bool = True,
+    ) -> None:
+        super().__init__()
+        if layers < 1 or width < 1:
+            raise UserError(f"layers and width must be at least 1, got {layers} and {width}")
+        widths = [in_features, *[hidden or 2 * width] * (layers - 1), width]
+        self.weights = nn.ParameterList(
+            nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths)
+        )
+        self.biases = nn.ParameterList(torch.zeros(b) for b in widths[1:])
+        self.act = activation(act)
+        self.final_activation = final_activation
+
+    def forward(self, view: View, scales: Collection[int] | None = None) -> dict[int, Nodes]:
+        """The wanted scales (all by default), each of width `width`."""
+        last = len(self.weights)
+        wanted = range(last + 1) if scales is None else scales
+        mixed = view.project(self.weights[0])  # X W_1: both layer 1 and scale 0 start from it
+        found = {0: self._carry(mixed, start=1)} if 0 in wanted else {}
+        for k, bias in enumerate(self.biases, start=1):
+            hidden = add_bias(view.propagation @ mixed, bias)
+            if k < last or self.final_activation:
+                hidden = self.act(hidden)
+            if k < last:
+                mixed = hidden @ self.weights[k]
+                if k in wanted:
+                    found[k] = self.act(self._carry(mixed, start=k + 1))
+        found[last] = hidden
+        return found
+
+    def _carry(self, mixed: Scale, start: int) -> Float[Tensor, "n d"]:
+        for k in range(start, len(self.weights)):
+            mixed = mixed @ self.weights[k]
+        return mixed
+
+    def embed(self, view: View) -> Nodes:
+        """The last scale alone."""
+        return self(view, ())[len(self.weights)]

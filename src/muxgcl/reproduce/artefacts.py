@@ -1,0 +1,185 @@
+"""Which measurements each table and figure needs, and in which order they are worth making."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from muxgcl.errors import UserError
+from muxgcl.io import DATASETS
+from muxgcl.methods import METHODS
+from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES, Job, settings_of
+from muxgcl.reproduce.paper import TABLE1, TABLE2, TABLE3, TABLE4
+from muxgcl.runs.settings import unknown_name
+
+ARTEFACTS = (
+    "table1",
+    "table2",
+    "table3",
+    "table4",
+    "table5",
+    "figure1",
+    "figure3",
+    "proposition",
+)
+FIVE = ("cora", "citeseer", "pubmed", "photo", "computers")
+COLUMNS = {  # the datasets that the paper shows, or that we do
+    "table1": FIVE,
+    "table2": FIVE,
+    "table3": ("cora", "pubmed", "photo"),
+    "table4": ("cora", "citeseer", "photo"),
+    "table5": FIVE,
+    "figure1": ("cora", "photo"),
+    "figure3": ("cora", "photo"),
+    "proposition": ("cora", "photo"),
+}
+CLUSTERED = ("photo", "computers")  # Table II's; ours are clustered everywhere
+CONTROLS = ("raw", "random-gcn", "sgc")
+UNSEEDED = ("raw", "sgc")  # nothing random in them: one seed says it all
+CHIEF = ("mux-gcl", "grace")
+REPEATS = 2  # of k-means, a training seed
+SMALL = 10_000  # nodes, below which protocol `paper` is soon done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """How much of each table and figure is wanted."""
+
+    datasets: tuple[str, ...] | None = None  # the paper's by default
+    methods: tuple[str, ...] | None = None  # all by default
+    seeds: int = 5
+    splits: int = 20
+    epochs: int | None = None  # instead of the preset's
+    protocol: str = "holdout"  # or "holdout-all"
+
+    def __post_init__(self) -> None:
+        for what, names, known in (
+            ("dataset", self.datasets, DATASETS),
+            ("method", self.methods, METHODS),
+        ):
+            for name in names or ():
+                if name not in known:
+                    raise UserError(unknown_name(what, name, known))
+        if self.seeds < 1 or self.splits < 1:
+            raise UserError(
+                f"seeds and splits must be at least 1, got {self.seeds} and {self.splits}"
+            )
+
+    def columns(self, artefact: str) -> tuple[str, ...]:
+        """The datasets of a table or figure."""
+        return self.datasets or COLUMNS[artefact]
+
+    def has(self, method: str) -> bool:
+        """Whether this method can be run and is wanted."""
+        return method in METHODS and (self.methods is None or method in self.methods)
+
+    def rows(self, artefact: str) -> list[str]:
+        """The methods of a table: controls first, then the paper's order."""
+        return [n for n in _rows(artefact) if self.methods is None or n in self.methods]
+
+    def scored(
+        self, method: str, dataset: str, variant: str = "full", protocol: str | None = None
+    ) -> list[Job]:
+        """One job for each seed; a variant that changes nothing is the full method."""
+        if not self.has(method):
+            return []
+        protocol = protocol or self.protocol
+        fixed = protocol != "paper"  # splits that all methods share
+        full = Job(method=method, dataset=dataset, epochs=self.epochs)
+        job = Job(method=method, dataset=dataset, epochs=self.epochs, variant=variant)
+        if settings_of(job.plan()) == settings_of(full.plan()):
+            variant = "full"
+        clustered = method in CHIEF or dataset in CLUSTERED
+        return [
+            Job(
+                method=method,
+                dataset=dataset,
+                variant=variant,
+                protocol=protocol,
+                seed=seed,
+                splits=self.splits if fixed else 3,
+                split_seed=0 if fixed else seed,
+                repeats=REPEATS if clustered and fixed and variant == "full" else 0,
+                epochs=self.epochs,
+            )
+            for seed in range(1 if method in UNSEEDED else self.seeds)
+        ]
+
+    def looked_at(self, kind: str, method: str, dataset: str) -> list[Job]:
+        """The job of one figure on one dataset: a single seed shows a distribution."""
+        job = Job(kind=kind, method=method, dataset=dataset, epochs=self.epochs)
+        return [job] if self.has(method) else []
+
+
+def needed(artefact: str, scope: Scope) -> list[Job]:
+    """Every measurement that a table or figure shows."""
+    columns = scope.columns(artefact)
+    jobs: list[Job] = []
+    for dataset in columns:
+        if artefact in ("table1", "table2"):
+            shown = [
+                name
+                for name in scope.rows(artefact)
+                if artefact == "table1" or dataset in CLUSTERED or name in CHIEF
+            ]
+            jobs += [job for name in shown for job in scope.scored(name, dataset)]
+        if artefact == "table1":
+            jobs += [job for name in CHIEF for job in scope.scored(name, dataset, protocol="paper")]
+        if artefact == "table5":
+            jobs += [
+                job for name in scope.rows(artefact) for job in scope.scored(name, dataset)[:1]
+            ]
+        if artefact in ("table3", "table4"):
+            variants = TABLE3 if artefact == "table3" else TABLE4
+            jobs += [job for name in variants for job in scope.scored("mux-gcl", dataset, name)]
+        if artefact == "figure1":
+            jobs += scope.looked_at(SIMILARITIES, "grace", dataset)
+        if artefact == "figure3":
+            jobs += scope.looked_at(SOFT_NEGATIVES, "mux-gcl", dataset)
+        if artefact == "proposition":
+            jobs += scope.looked_at(BOUNDS, "mux-gcl", dataset)
+    return jobs
+
+
+def plan(artefacts: Iterable[str], scope: Scope) -> list[Job]:
+    """What several tables and figures need, each measurement once, the most telling first."""
+    jobs = dict.fromkeys(job for artefact in artefacts for job in needed(artefact, scope))
+    order = list(METHODS)
+    return sorted(
+        jobs,
+        key=lambda job: (
+            _tier(job),
+            DATASETS[job.dataset].nodes,
+            order.index(job.method),
+            job.variant,
+            job.kind,
+            job.seed,
+            job.protocol,
+        ),
+    )
+
+
+def _tier(job: Job) -> int:
+    """MUX-GCL, its variants and GRACE; what needs no training; test-set selection; the others."""
+    if job.protocol == "paper" and DATASETS[job.dataset].nodes > SMALL:
+        return 2
+    if job.method in CHIEF:
+        return 0
+    return 1 if job.method in CONTROLS else 3
+
+
+def trainings(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Jobs that one training can serve, side by side; the order of the first ones is kept."""
+    groups: dict[tuple[object, ...], list[Job]] = {}
+    for job in jobs:
+        at_the_end = job.kind in (SCORES, SIMILARITIES)
+        settings = (job.method, job.dataset, job.variant, job.preset, job.epochs, job.seed)
+        groups.setdefault((_tier(job), at_the_end, *settings), []).append(job)
+    return list(groups.values())
+
+
+def _rows(artefact: str) -> tuple[str, ...]:
+    *others, ours = TABLE2 if artefact == "table2" else TABLE1
+    others = [name for name in others if name not in CONTROLS]
+    if artefact == "table2":
+        return (*CONTROLS, *others, "grace", ours)
+    others.append("dmon")  # of Table II; compared like the rest
+    return (*others, ours) if artefact == "table5" else (*CONTROLS, *others, ours)

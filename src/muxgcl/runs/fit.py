@@ -1,0 +1,203 @@
+"""One run from plan to trained method: build, train, keep checkpoints, stop and resume cleanly."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.kernels import resolve
+from muxgcl.methods import Method
+from muxgcl.runs.environment import device_name, peak_memory, pick_device
+from muxgcl.runs.folder import Run
+from muxgcl.runs.loop import Epoch, Trainer, load_weights
+from muxgcl.runs.plan import Plan, build
+from muxgcl.seeding import seeded
+
+CHECKPOINT_SECONDS = 10.0
+
+
+class Stopped(UserError):
+    """Training was asked to stop and did, at the end of an epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A trained method and what training took."""
+
+    method: Method
+    graph: Graph
+    loss: float | None
+    epoch_ms: float
+    peak_mib: float
+    seconds: float
+    device: str
+    backend: str
+
+    def embed(self) -> Tensor:
+        """The embedding of every node, on the CPU."""
+        return embed(self.method, self.graph)
+
+
+def embed(method: Method, graph: Graph) -> Tensor:
+    """The embedding of every node of a graph, on the CPU."""
+    method.eval()
+    with torch.no_grad():
+        table = method.embed(graph).float().cpu()
+    method.train()
+    return table
+
+
+def restore(run: Run, plan: Plan, graph: Graph) -> Method:
+    """The method that a run folder's checkpoint holds, ready to embed `graph`."""
+    tensors, facts = run.checkpoint()
+    if facts.get("method") != plan.method:
+        raise UserError(f"{run.checkpoint_file} is of {facts.get('method')}, not {plan.method}")
+    with seeded(plan.seed):
+        method = build(plan, graph)
+    load_weights(method, tensors)
+    return method
+
+
+def fit(
+    plan: Plan,
+    graph: Graph,
+    *,
+    run: Run | None = None,
+    resume: bool = False,
+    cache: Path | None = None,
+    on_block: Callable[[list[Epoch]], None] | None = None,
+    on_prepare: Callable[[int, int], None] | None = None,
+    observe: Callable[[int, Tensor], object] | None = None,
+    observe_last: int = 0,
+) -> Fitted:
+    """Train one method on one graph.
+
+    Args:
+        plan: what to train and how.
+        graph: on any device; it is moved to the plan's.
+        run: where to keep settings, metrics and checkpoints; nothing is written without it.
+        resume: go on from the run's checkpoint, to the same result as without the pause.
+        cache: a folder for what is computed once a graph.
+        on_block: is told of each block of epochs.
+        on_prepare: is told of steps done and to do in what comes before the first epoch.
+        observe: is given the epoch and the embedding after each of the last epochs.
+        observe_last: how many last epochs `observe` looks at.
+    """
+    device = pick_device(plan.device)
+    graph = graph.to(device)
+    backend = resolve(plan.backend, cuda=device.type == "cuda")
+    begin = time.perf_counter()
+    with seeded(plan.seed, device):
+        method = build(plan, graph, cache, on_prepare)
+        method.prepare(graph)
+        trained = Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), backend)
+        if not method.trainable:
+            return trained
+        tf32 = not plan.backend.endswith("/fp32")
+        trainer = Trainer(method, graph, plan.train, capture=plan.capture, tf32=tf32)
+        before: list[dict[str, Any]] = []  # of an earlier stretch of this run
+        if run is not None:
+            if resume and run.checkpoint_file.is_file():
+                tensors, facts = run.checkpoint()
+                trainer.load(tensors, facts["epoch"])
+            run.keep_metrics(trainer.epoch)
+            before = run.metrics()
+        observe_from = max(0, plan.train.epochs - observe_last) if observe else None
+        times = [line["ms"] / 1000 for line in before]
+        begin -= sum(times)
+        loss = before[-1]["loss"] if before else None
+        with peak_memory(device) as peak, _stop_requests(run is not None) as stop:
+            keeper = _Keeper(trainer, run)
+            for block in trainer.blocks(observe_from):
+                times += [epoch.seconds for epoch in block]
+                loss = block[-1].loss
+                if observe is not None and trainer.epoch > (observe_from or 0):
+                    observe(trainer.epoch, embed(method, graph))  # before a checkpoint counts it
+                keeper.keep(block)
+                if on_block is not None:
+                    on_block(block)
+                if stop.wanted and trainer.epoch < plan.train.epochs:
+                    keeper.save()
+                    raise Stopped(f"stopped after epoch {trainer.epoch} of {plan.train.epochs}")
+            keeper.save()
+    settled = times[len(times) // 10 :] or [0.0]  # the first tenth pays for warming up
+    return Fitted(
+        method,
+        graph,
+        loss,
+        1000 * median(settled),
+        peak.mib,
+        time.perf_counter() - begin,
+        device_name(device),
+        backend,
+    )
+
+
+class _Keeper:
+    """Writes metrics at each block and a checkpoint every few seconds."""
+
+    def __init__(self, trainer: Trainer, run: Run | None) -> None:
+        self.trainer, self.run = trainer, run
+        self.last = time.monotonic()
+        self.saved = trainer.epoch
+
+    def keep(self, block: list[Epoch]) -> None:
+        if self.run is None:
+            return
+        self.run.log(
+            [
+                {"epoch": e.number, "loss": e.loss, "terms": e.terms, "ms": 1000 * e.seconds}
+                for e in block
+            ]
+        )
+        if time.monotonic() - self.last > CHECKPOINT_SECONDS:
+            self.save()
+
+    def save(self) -> None:
+        """Keep this state, unless it holds a number that is none: then the last good one stays."""
+        if self.run is None or self.saved == self.trainer.epoch:
+            return
+        state = self.trainer.state()
+        finite = all(torch.isfinite(t).all() for t in state.values() if t.is_floating_point())
+        if finite:
+            self.run.save_checkpoint(
+                state, epoch=self.trainer.epoch, method=self.trainer.method.name
+            )
+            self.saved = self.trainer.epoch
+        self.last = time.monotonic()
+
+
+@dataclass(slots=True)
+class _Stop:
+    wanted: bool = False
+
+
+@contextmanager
+def _stop_requests(listen: bool) -> Iterator[_Stop]:
+    """Turn the first Ctrl-C or SIGTERM into a wish that is granted between two epochs."""
+    stop = _Stop()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.wanted:
+            raise KeyboardInterrupt  # the second time nothing is waited for
+        stop.wanted = True
+
+    before: dict[signal.Signals, Any] = {}
+    if listen and threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

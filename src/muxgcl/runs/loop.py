@@ -1,0 +1,175 @@
+"""The loop: knows no method. On a GPU the whole step is captured once and replayed.
+
+Nothing waits for the device inside an epoch: losses are read back in blocks.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.kernels.capture import WARM_UP, aside, recorded
+from muxgcl.methods import Method
+from muxgcl.runs.settings import TrainConfig
+
+Capture = Literal["auto", "on", "off"]
+GPU_BLOCK = 25  # epochs between two looks at the device
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What one epoch left behind."""
+
+    number: int  # from 1
+    terms: dict[str, float]
+    seconds: float
+
+    @property
+    def loss(self) -> float:
+        """The objective: the sum of its terms."""
+        return sum(self.terms.values())
+
+
+@contextmanager
+def fast_products(tf32: bool = True) -> Iterator[None]:
+    """Let a GPU's tensor cores multiply 32-bit tables, rounded to TF32; sums stay in 32 bits."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+class Trainer:
+    """A method, its optimizer and how far they are."""
+
+    def __init__(
+        self,
+        method: Method,
+        graph: Graph,
+        cfg: TrainConfig,
+        *,
+        capture: Capture = "auto",
+        tf32: bool = True,
+    ) -> None:
+        self.method, self.graph, self.cfg, self.tf32 = method, graph, cfg, tf32
+        self.epoch = 0
+        self.optimizer = method.optimizer(cfg.lr, cfg.weight_decay)
+        on_gpu = graph.device.type == "cuda"
+        if capture == "on" and not (on_gpu and method.capturable):
+            reason = f"{method.name} cannot be captured" if on_gpu else "there is no GPU in use"
+            raise UserError(f"capture is on, but {reason}")
+        self.captures = capture != "off" and on_gpu and method.capturable
+        method.static = on_gpu and method.capturable  # captured or not: the same numbers
+        self._replay: Callable[[], None] | None = None
+        self._names: list[str] = []
+        self._terms = torch.empty(0)
+
+    def blocks(self, singly_from: int | None = None) -> Iterator[list[Epoch]]:
+        """Train to the end; each block of epochs is handed out once its losses are known.
+
+        Past epoch `singly_from` every epoch is a block: someone wants to look at each.
+        """
+        size = GPU_BLOCK if self.graph.device.type == "cuda" else 1
+        with fast_products(self.tf32):
+            yield from self._blocks(size, singly_from)
+
+    def _blocks(self, size: int, singly_from: int | None) -> Iterator[list[Epoch]]:
+        while self.epoch < self.cfg.epochs:
+            left = (singly_from if singly_from is not None else self.cfg.epochs) - self.epoch
+            count = min(size, left) if left > 0 else 1
+            ahead = [m - self.epoch for m in self.method.milestones if m > self.epoch]
+            count = min(count, *ahead) if ahead else count
+            if self.captures and self._replay is None:
+                self._capture()
+            begin = time.perf_counter()
+            history = [self._advance() for _ in range(count)]
+            values = torch.stack(history).tolist()  # the one wait for the device
+            seconds = (time.perf_counter() - begin) / count
+            first = self.epoch - count + 1
+            block = [
+                Epoch(first + i, dict(zip(self._names, row, strict=True)), seconds)
+                for i, row in enumerate(values)
+            ]
+            if bad := [epoch for epoch in block if not abs(epoch.loss) < float("inf")]:
+                raise NonFiniteLoss(bad[0])
+            if self.epoch in self.method.milestones:
+                self.method.reach(self.epoch)
+                self._replay = None
+            yield block
+
+    def _advance(self) -> Tensor:
+        if self._replay is not None:
+            self._replay()
+        else:
+            self._step()
+        self.epoch += 1
+        return self._terms.clone()
+
+    def _step(self) -> None:
+        terms = self.method.loss(self.graph)
+        self.optimizer.zero_grad()
+        values = torch.stack(list(terms.values()))
+        values.sum().backward()
+        self.optimizer.step()
+        self.method.after_step()
+        self._names = list(terms)
+        self._terms = values.detach()
+
+    def _capture(self) -> None:
+        """Record one step; the warm-up's traces on weights, moments and randomness are undone."""
+        before = {name: tensor.clone() for name, tensor in self.state().items()}
+        aside(self._step, self.graph.device, times=WARM_UP)
+        self.load(before)
+        self._replay = recorded(self._step, self.graph.device)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that the rest of the run depends on, as tensors."""
+        tensors = {f"method/{name}": t for name, t in self.method.state_dict().items()}
+        for i, slots in enumerate(self.optimizer.slots):
+            tensors |= {f"optimizer/{i}/{name}": t for name, t in slots.items()}
+        tensors["random/cpu"] = torch.get_rng_state()
+        if self.graph.device.type == "cuda":
+            tensors["random/cuda"] = torch.cuda.get_rng_state(self.graph.device)
+        return tensors
+
+    def load(self, tensors: Mapping[str, Tensor], epoch: int | None = None) -> None:
+        """Go back to a state, in place: what was captured stays valid."""
+        load_weights(self.method, tensors)
+        for i, slots in enumerate(self.optimizer.slots):
+            for name, tensor in slots.items():
+                before = tensors.get(f"optimizer/{i}/{name}")
+                tensor.zero_() if before is None else tensor.copy_(before)
+        torch.set_rng_state(tensors["random/cpu"])
+        if "random/cuda" in tensors and self.graph.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), self.graph.device)
+        if epoch is not None:
+            self.epoch = epoch
+
+
+def load_weights(method: Method, tensors: Mapping[str, Tensor]) -> None:
+    """The method's part of a checkpoint."""
+    mine = {k.removeprefix("method/"): t for k, t in tensors.items() if k.startswith("method/")}
+    try:
+        method.load_state_dict(mine)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:160]
+        raise UserError(f"the checkpoint does not fit this {method.name}: {reason}") from None
+
+
+class NonFiniteLoss(UserError):
+    """The loss left the numbers; training stops and the last good checkpoint stays."""
+
+    def __init__(self, epoch: Epoch) -> None:
+        super().__init__(
+            f"the loss is not a finite number at epoch {epoch.number} "
+            f"({', '.join(f'{k} {v:g}' for k, v in epoch.terms.items())}); "
+            "a smaller lr or a larger temperature usually helps"
+        )

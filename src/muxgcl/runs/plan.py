@@ -1,0 +1,138 @@
+"""All that determines a run apart from the graph, and the method that follows from it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.kernels import Backend, resolve
+from muxgcl.methods import METHODS, Context, Method
+from muxgcl.runs import auto
+from muxgcl.runs.auto import choose
+from muxgcl.runs.environment import commit, pick_device, versions
+from muxgcl.runs.loop import Capture
+from muxgcl.runs.settings import TrainConfig, hints, preset, split_settings, unknown_name
+from muxgcl.seeding import seeded
+
+SEEDS = 1 << 63
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All that determines a run, apart from the graph."""
+
+    method: str
+    preset: str
+    dataset: str
+    train: TrainConfig
+    settings: Any  # the method's Config
+    seed: int = 0
+    device: str = "auto"
+    backend: Backend = "auto"
+    capture: Capture = "auto"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < SEEDS:
+            raise UserError(f"a seed must be between 0 and {SEEDS - 1}, got {self.seed}")
+
+    @classmethod
+    def make(
+        cls,
+        method: str = "mux-gcl",
+        preset_name: str = "best",
+        dataset: str = "graph",
+        overrides: Mapping[str, Any] | None = None,
+        *,
+        graph: Graph | None = None,
+        **rest: Any,
+    ) -> Self:
+        """A preset's settings with some overridden; preset `auto` looks at the graph.
+
+        A method that `auto` has no rules for keeps its own settings.
+        """
+        kind = find_method(method)
+        if preset_name == "auto" and graph is not None:
+            known = {**hints(TrainConfig), **hints(kind.Config)}
+            start = (
+                {c.key: c.value for c in choose(graph) if c.key in known}
+                if method in auto.METHODS
+                else preset(method, "paper", "default")
+            )
+        else:
+            start = preset(method, preset_name, dataset)
+        given = overrides or {}
+        values = {**start, **given}
+        picked = preset_name == "auto" and method in auto.METHODS
+        if picked and "width" in given and "projection" in set(start) - set(given):
+            values["projection"] = values["width"]  # as the reason for it says
+        train, settings = split_settings(values, TrainConfig, kind.Config)
+        return cls(
+            method=method,
+            preset=preset_name,
+            dataset=dataset,
+            train=train,
+            settings=settings,
+            **rest,
+        )
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, Mapping[str, Any]], **rest: Any) -> Self:
+        """The plan that a run folder's config.toml holds."""
+        run = tables["run"]
+        kind = find_method(run["method"])
+        (train,) = split_settings(tables["train"], TrainConfig)
+        (settings,) = split_settings(tables.get("method", {}), kind.Config)
+        known = {f.name for f in fields(cls)} & set(run)
+        return cls(train=train, settings=settings, **{**{k: run[k] for k in known}, **rest})
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """For config.toml."""
+        names = ("dataset", "method", "preset", "seed", "device", "backend", "capture")
+        facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit()}
+        return {
+            "run": {name: getattr(self, name) for name in names} | facts,
+            "train": asdict(self.train),
+            "method": asdict(self.settings),
+            "versions": versions(),
+        }
+
+
+def find_method(name: str) -> type[Method]:
+    """The method of that name; an unknown one is named with its nearest neighbours."""
+    if name not in METHODS:
+        raise UserError(unknown_name("method", name, METHODS))
+    return METHODS[name]
+
+
+def build(
+    plan: Plan,
+    graph: Graph,
+    cache: Path | None = None,
+    on_prepare: Callable[[int, int], None] | None = None,
+) -> Method:
+    """The method on the graph's device, its weights drawn from the current random state."""
+    context = Context(
+        backend=plan.backend,
+        seed=plan.seed,
+        cache=cache,
+        epochs=plan.train.epochs,
+        on_prepare=on_prepare,
+    )
+    # weights are drawn on the CPU: the same seed begins with the same weights on every device
+    return find_method(plan.method)(graph, plan.settings, context).to(graph.device)
+
+
+def check(plan: Plan, graph: Graph) -> None:
+    """Find what is wrong with a plan before anything is written."""
+    device = pick_device(plan.device)
+    backend = resolve(plan.backend, cuda=device.type == "cuda")
+    if backend.startswith("fused") and device.type != "cuda":
+        raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
+    with seeded(plan.seed):
+        method = build(plan, graph)
+    if plan.capture == "on" and not (device.type == "cuda" and method.capturable):
+        reason = "there is no GPU in use" if device.type != "cuda" else "this method cannot be"
+        raise UserError(f"capture is on, but {reason}")

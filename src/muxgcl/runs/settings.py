@@ -1,0 +1,169 @@
+"""Settings: frozen dataclasses in code, TOML in files, `key=value` on the command line."""
+
+import json
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from muxgcl.errors import UserError
+
+T = TypeVar("T")
+ORIGIN = ("source", "development")  # where a table of settings comes from: no settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """How long and how fast to train."""
+
+    epochs: int = 300
+    lr: float = 5e-4
+    weight_decay: float = 1e-5
+
+    def __post_init__(self) -> None:
+        if self.epochs <= 0:
+            raise UserError(f"epochs must be at least 1, got {self.epochs}")
+        if self.lr <= 0 or self.weight_decay < 0:
+            raise UserError(
+                "lr must be positive and weight_decay not negative, "
+                f"got {self.lr} and {self.weight_decay}"
+            )
+
+
+def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
+    """A method's settings for a dataset: the preset's own table, or its `default`.
+
+    Where nothing better than the published settings is known, `best` is `paper`. A name that ends
+    in `.toml` is a user's file: one flat table of settings.
+    """
+    if name.endswith(".toml"):
+        return _settings_file(Path(name))
+    file = files("muxgcl.runs.presets").joinpath(f"{method}.toml")
+    if not file.is_file():
+        return {}  # a method of one's own: its Config says it all
+    tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    if name == "best" and name not in tables:
+        name = "paper"
+    if name not in tables:
+        raise UserError(f"{method} has no preset {name!r}; it has {', '.join(tables)}")
+    return dict(tables[name].get(dataset) or tables[name].get("default") or {})
+
+
+def _settings_file(path: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:  # neither TOML nor text
+        raise UserError(f"{path} is not a table of settings: {error}") from None
+    if nested := [key for key, value in table.items() if isinstance(value, dict)]:
+        raise UserError(f"{path} must be one flat table of settings, but has [{nested[0]}]")
+    return table
+
+
+def split_settings(values: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
+    """Build several configs from one flat table; a key that none of them has is an error."""
+    known = [name for kind in kinds for name in hints(kind)]
+    if unknown := [key for key in values if key not in known and key not in ORIGIN]:
+        raise UserError(unknown_name("setting", unknown[0], known))
+    return [
+        kind(**{k: convert(k, v, hints(kind)[k]) for k, v in values.items() if k in hints(kind)})
+        for kind in kinds
+    ]
+
+
+def hints(kind: type[Any]) -> dict[str, Any]:
+    """The fields of a config and their types."""
+    types = get_type_hints(kind)
+    return {field.name: types[field.name] for field in fields(kind)}
+
+
+def parse_pairs(pairs: Iterable[str]) -> dict[str, str]:
+    """`["key=value", ...]` as the command line takes them."""
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UserError(f"a setting is written key=value, got {pair!r}")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def convert(key: str, value: Any, hint: Any) -> Any:
+    """A value from TOML or from the command line as the type that the field has."""
+    try:
+        return _convert(value, hint)
+    except (TypeError, ValueError):
+        raise UserError(f"{key} must be {_describe(hint)}, got {value!r}") from None
+
+
+def _convert(value: Any, hint: Any) -> Any:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        if value is None or value == "none":
+            return None
+        return _convert(value, next(a for a in args if a is not NoneType))
+    if origin is Literal:
+        if value not in args:
+            raise ValueError
+        return value
+    if origin is tuple:
+        parts = value.strip("()[] ").split(",") if isinstance(value, str) else list(value)
+        kinds = [args[0]] * len(parts) if args[-1] is Ellipsis else args
+        return tuple(_convert(part, kind) for part, kind in zip(parts, kinds, strict=True))
+    if hint is bool:
+        if (word := str(value).lower()) not in ("true", "false"):
+            raise ValueError
+        return word == "true"
+    if hint is int and not isinstance(value, str) and int(value) != value:
+        raise ValueError
+    found = hint(value)
+    if hint is float and not math.isfinite(found):
+        raise ValueError
+    return found
+
+
+def _describe(hint: Any) -> str:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return " or ".join("none" if a is NoneType else _describe(a) for a in args)
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, args))
+    if origin is tuple:
+        count = "" if args[-1] is Ellipsis else f"{len(args)} "
+        return f"{count}numbers separated by commas"
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(hint, "text")
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
+    """One line that names the nearest known names, or all of them."""
+    known = list(known)
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    return f"unknown {what} {name!r}; {advice}"
+
+
+def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Tables of plain values as TOML text; what is None is left out."""
+    blocks = []
+    for title, table in tables.items():
+        blocks.append(f"[{title}]\n{settings_toml(table)}")
+    return "\n".join(blocks)
+
+
+def settings_toml(table: Mapping[str, Any]) -> str:
+    """One flat table as TOML text; what is None is left out."""
+    return "".join(f"{key} = {_toml(v)}\n" for key, v in table.items() if v is not None)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, (bool, str)):
+        return json.dumps(value)
+    return repr(value)
