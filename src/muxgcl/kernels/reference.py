@@ -7,12 +7,16 @@ $$S_i = \sum_{j \not\sim i} w_{ij}\, e^{(\langle a_i, b_j\rangle - 1)/\tau}, \qq
 $j \not\sim i$: key j is not the anchor's own node. Tables of several views are stacked: row i of a
 table belongs to node `i % nodes` (by default as many nodes as anchors), or the node of every anchor
 and key is given. Subtracting 1, a cosine's maximum, keeps the exponential in range.
+
+`pair_sum` has any function of `pair_function.py` in the place of the exponential, and no weights:
+$\sum_{j \not\sim i} f(\langle a_i, b_j\rangle)$.
 """
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from muxgcl.kernels.pair_function import PairFunction
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
@@ -41,6 +45,15 @@ def negative_sum(
         push = push * weight.stacked(len(anchor), len(keys))
     own = same_node(len(anchor), len(keys), nodes, anchor.device)
     return push.masked_fill(own, 0).sum(1)
+
+
+def pair_sum(
+    anchor: Nodes, keys: Candidates, function: PairFunction, *, nodes: Ids = None
+) -> PerNode:
+    """Sum over the other nodes' keys of a function of the cosine."""
+    value = function.value(anchor @ keys.T)  # [n, m]
+    own = same_node(len(anchor), len(keys), nodes, anchor.device)
+    return value.masked_fill(own, 0).sum(1)
 
 
 def contrast(

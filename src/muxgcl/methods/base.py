@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from muxgcl.augment import clean
 from muxgcl.graph import Graph
 from muxgcl.kernels import Backend
-from muxgcl.nn.adam import Adam
+from muxgcl.nn.adam import Adam, Optimizer
 from muxgcl.shapes import Nodes, Scalar
 
 
@@ -57,7 +57,7 @@ class Method(nn.Module):
     def reach(self, milestone: int) -> None:
         """What the host does at a milestone."""
 
-    def optimizer(self, lr: float, weight_decay: float) -> Adam:
+    def optimizer(self, lr: float, weight_decay: float) -> Optimizer:
         """Adam, unless a paper says otherwise."""
         return Adam((p for p in self.parameters() if p.requires_grad), lr, weight_decay)
 

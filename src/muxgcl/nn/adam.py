@@ -11,11 +11,26 @@ compiler (docs/decisions/0007).
 """
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+
+
+class Optimizer(Protocol):
+    """What a training loop asks of an optimizer; `slots` is all that a checkpoint must hold."""
+
+    @property
+    def slots(self) -> list[dict[str, Tensor]]:
+        """What it remembers of each parameter."""
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+
+    def step(self) -> None:
+        """Go down along the gradients."""
 
 
 class Adam:
