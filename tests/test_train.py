@@ -45,11 +45,9 @@ def test_one_seed_makes_everything_the_same(graph: Graph) -> None:
     assert not torch.equal(one, other)
 
 
-def test_products_are_fast_in_a_step_and_the_callers_own_between_blocks(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_products_are_fast_in_a_step_and_the_callers_own_between_blocks(graph: Graph) -> None:
     """What an observer embeds after an epoch is what the end embeds."""
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+    assert not fast()
     inside, between = [], []
     for tf32 in (True, False):
         with seeded(0):
