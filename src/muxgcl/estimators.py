@@ -16,7 +16,7 @@ from muxgcl.runs.fit import embed, fit
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 RandomState: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
 
 

@@ -160,12 +160,12 @@ class Run:
 
     # results ------------------------------------------------------------------------------------
 
-    def save_embeddings(self, ids: np.ndarray[Any, Any], embedding: Tensor) -> None:
+    def save_embeddings(self, ids: np.ndarray[Any, np.dtype[Any]], embedding: Tensor) -> None:
         """Node ids and their embeddings."""
         table = embedding.detach().cpu().float().numpy()
         write_atomically(self.embeddings_file, lambda file: np.savez(file, id=ids, embedding=table))
 
-    def embeddings(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def embeddings(self) -> tuple[np.ndarray[Any, np.dtype[Any]], np.ndarray[Any, np.dtype[Any]]]:
         """Node ids and their embeddings."""
         try:
             with (
@@ -178,7 +178,7 @@ class Run:
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             raise UserError(f"{self.embeddings_file} is damaged: {error}") from None
 
-    def labels(self) -> np.ndarray[Any, Any] | None:
+    def labels(self) -> np.ndarray[Any, np.dtype[Any]] | None:
         """One class a node, -1 for none; None where no node has a label."""
         if not self.nodes_file.is_file():
             return None

@@ -26,7 +26,7 @@ from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
 from muxgcl.tensors import AnyData
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 PROTOCOLS = ("holdout", "public", "paper")
 MASKS = ("train_mask", "val_mask", "test_mask")
 
