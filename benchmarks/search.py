@@ -176,7 +176,7 @@ def of_job(job: dict[str, Any]) -> dict[str, Any]:
 def train(
     job: dict[str, Any], settings: dict[str, Any], seed: int, graph: Any, y: Any, splits: Any
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """One training, judged once for each readout; at a constant rate a shorter one is part of it."""
+    """One training, judged for each readout; at a constant rate a shorter one is part of it."""
     from muxgcl.runs.loop import Trainer
     from muxgcl.runs.plan import Plan, build
     from muxgcl.seeding import seeded
