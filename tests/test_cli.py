@@ -16,6 +16,8 @@ from muxgcl.io import planted
 from muxgcl.runs.folder import Run
 from muxgcl.runs.settings import preset
 
+CONTROLS = {"raw", "A X", "A^2 X", "X|AX|A^2X", "untrained", "majority"}
+
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line(["--version"]) == 0
@@ -41,13 +43,15 @@ def test_json_is_one_object_and_all_of_standard_output(
     assert len(text.splitlines()) == 1
     assert list(found) == [
         "dataset", "method", "preset", "epochs", "seed", "device", "backend",
-        "loss", "epoch_ms", "peak_mib", "run", "scores",
+        "loss", "epoch_ms", "peak_mib", "run", "scores", "verdict",
     ]  # fmt: skip
     assert (found["dataset"], found["method"], found["epochs"]) == ("edges", "mux-gcl", 2)
     assert set(found["scores"]["holdout"]["accuracy"]) == {"mean", "std", "n"}
     assert found["scores"]["holdout"]["accuracy"]["n"] == 2
     assert 0 <= found["scores"]["holdout"]["accuracy"]["mean"] <= 100
     assert set(found["scores"]["clustering"]) == {"nmi", "ari"}
+    assert set(found["scores"]["controls"]) == CONTROLS
+    assert found["verdict"]["control"] in CONTROLS
     names = {p.name for p in Path(out).iterdir() if not p.name.startswith(".")}
     assert names >= {
         "config.toml", "metrics.jsonl", "checkpoint.safetensors", "embeddings.npz",
@@ -136,7 +140,7 @@ def test_evaluate_and_cluster_add_their_scores(
     assert json.loads(text)["scores"]["clustering"]["nmi"]["n"] == 2
     scores = Run(trained).scores()
     assert set(scores) == {"holdout", "clustering", "controls"}
-    assert set(scores["controls"]) == {"raw", "untrained", "propagation"}
+    assert set(scores["controls"]) == CONTROLS
 
 
 def test_brackets_in_names_are_told_as_they_are(

@@ -9,10 +9,10 @@ from typing import Any
 import pandas
 import pytest
 
+from muxgcl.app.log import logged
 from muxgcl.cli import app, commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import INTERRUPTED
 from muxgcl.cli.app import run as command_line
-from muxgcl.app.log import Log, logged
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.runs.fit import fit
@@ -202,7 +202,7 @@ def test_what_was_logged_past_a_checkpoint_is_hidden(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     run = Run(tmp_path)
     for numbers in ([1, 2, 3, 4], [3, 4, 5]):  # the second begins at a checkpoint after epoch 2
-        with logged(run, Log.tensorboard, lambda block: None) as on_block:
+        with logged(run, "tensorboard", lambda block: None) as on_block:
             on_block([Epoch(n, {"a": 10.0 * len(numbers)}, 0.1) for n in numbers])
     assert scalars(tmp_path / "tensorboard")["loss"] == {1: 40, 2: 40, 3: 30, 4: 30, 5: 30}
 

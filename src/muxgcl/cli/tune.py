@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from muxgcl.app.source import Source
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, search_bar
-from muxgcl.app.source import Source
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
@@ -81,18 +81,18 @@ def tune(
     """
     from muxgcl import tune as tuning
 
-    where = Source(
-        graph=graph,
+    load = options.load_options(
         data_root=data_root,
         features=features,
         labels=labels,
         label_column=label_column,
         id_column=id_column,
-        source_column=source,
-        target_column=target,
-        weight_column=weight,
+        source=source,
+        target=target,
+        weight=weight,
         header=header,
     )
+    where = Source(graph, load)
     loaded = where.open()
     tensors = Graph.from_data(loaded.tensors)
     measure = tuning.measure_of(

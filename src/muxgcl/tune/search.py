@@ -9,8 +9,9 @@ import torch
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
+from muxgcl.runs.fit import make_ready
 from muxgcl.runs.loop import NonFiniteLoss
-from muxgcl.runs.plan import Plan, check, find_method
+from muxgcl.runs.plan import Plan, find_method
 from muxgcl.tune.measure import Measure, NotFinite, OnBlock, digest
 from muxgcl.tune.space import Point, point_of, settings_of, space_of
 from muxgcl.tune.study import Tried, open_study
@@ -71,7 +72,7 @@ def tune(
     auto = _settings(plan_at({}))
     space = space_of(kind, auto, fixed)
     start = point_of(space, auto)
-    check(plan_at(start), graph)
+    make_ready(plan_at(start), graph)  # what is wrong is told before the study is written
     facts = {
         "graph": graph_fingerprint(graph),
         "method": method,
