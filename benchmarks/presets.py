@@ -12,7 +12,7 @@ from typing import Any
 
 from lines import append
 
-from muxgcl.evaluate import holdout, summarise
+from muxgcl.evaluate import development_hash, holdout, summarise
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
 from muxgcl.runs.environment import commit, versions
@@ -51,6 +51,8 @@ def main() -> None:
                         "method": args.method,
                         "dataset": name,
                         "preset": preset,
+                        "protocol": "holdout",
+                        "development": development_hash(data.y.numpy()),
                         "seed": seed,
                         "settings": asdict(plan.settings) | asdict(plan.train),
                         "epoch_ms": round(fitted.epoch_ms, 4),

@@ -13,6 +13,7 @@ from muxgcl.app.log import logged
 from muxgcl.cli import app, commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import INTERRUPTED
 from muxgcl.cli.app import run as command_line
+from muxgcl.evaluate import development_hash
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.runs.fit import fit
@@ -50,13 +51,24 @@ def test_the_written_settings_are_taken_by_run(
     found = json.loads(capsys.readouterr().out)
     assert (found["trials"], found["failed"], found["method"]) == (3, 0, "mux-gcl")
     written = tomllib.loads((own / "best.toml").read_text())
-    assert "validation_accuracy" in written.pop("source")
+    assert "development_accuracy" in written.pop("source")
+    labels = pandas.read_csv("nodes.csv")["label"].to_numpy()
+    assert written.pop("development") == development_hash(labels)
     settings = {k: v for k, v in found["best"]["settings"].items() if v is not None}
     assert written == settings
     assert command_line(["run", "edges.csv", *WITH_NODES, "--preset", "best.toml", *RUN]) == 0
     tables = tomllib.loads((own / "run" / "config.toml").read_text())
     assert tables["run"]["preset"] == "best.toml"
     assert {**tables["train"], **tables["method"]} == written
+    assert "another order of its nodes" not in capsys.readouterr().err
+
+
+def test_run_warns_where_settings_were_searched_with_other_halves(
+    own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own / "best.toml").write_text('development = "0123456789abcdef"\nepochs = 2\nwidth = 8\n')
+    assert command_line(["run", "edges.csv", *WITH_NODES, "--preset", "best.toml", *RUN]) == 0
+    assert "may have read labels of test nodes" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(

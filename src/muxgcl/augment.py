@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import dropout, pad
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Features, Graph
@@ -80,14 +80,33 @@ def stacked(
     graph: Graph, drop: Sequence[float | PerEdge], mask: Sequence[float | PerFeature]
 ) -> View:
     """The same with a probability for all edges or for each, and likewise for columns."""
+    propagation = _stacked_propagation(graph, drop)
+    chance = torch.rand(2, graph.num_features, device=graph.device)
+    columns = [c >= p for c, p in zip(chance, mask, strict=True)]
+    kept_columns = torch.stack(columns).float()
+    return View(propagation, graph.aligned_features, kept_columns)
+
+
+def dropped(graph: Graph, drop: Sequence[float], entries: float) -> View:
+    """Two fresh views, stacked, that lose edges and single entries of the features.
+
+    What is left of the features is scaled up by 1 / (1 - entries); zeros stay zero.
+    """
+    propagation = _stacked_propagation(graph, drop)
+    return View(propagation, drop_entries(graph.features_twice, entries))
+
+
+def _stacked_propagation(graph: Graph, drop: Sequence[float | PerEdge]) -> SparseMatrix:
+    """Two copies of the graph, each with its own edges dropped."""
     adjacency = graph.twice
     chance = torch.rand(2, len(adjacency.weight) // 2, device=graph.device)
     kept = torch.cat([c >= p for c, p in zip(chance, drop, strict=True)])
-    chance = torch.rand(2, graph.num_features, device=graph.device)
-    columns = [c >= p for c, p in zip(chance, mask, strict=True)]
-    weight = adjacency.weight * (kept | adjacency.loop)
-    kept_columns = torch.stack(columns).float()
-    return View(adjacency.propagation(weight), graph.aligned_features, kept_columns)
+    return adjacency.propagation(adjacency.weight * (kept | adjacency.loop))
+
+
+def drop_entries(features: Features, p: float) -> Features:
+    """Each entry 0 with probability `p`, the others scaled up by 1 / (1 - p)."""
+    return dropout(features, p) if isinstance(features, Tensor) else features.dropout(p)
 
 
 def drop_edges(graph: Graph, p: float) -> PerEdge:

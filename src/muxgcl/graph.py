@@ -64,6 +64,7 @@ class Adjacency:
         return SparseMatrix(
             matrix=Csr(self.rowptr, self.col, value, self.nodes, self.pieces),
             transpose=Csr(self.rowptr, self.col, value[self.reverse], self.nodes, self.pieces),
+            order=self.reverse,
         )
 
     def repeated(self, copies: int) -> Self:
@@ -138,6 +139,12 @@ class Graph:
         if isinstance(features, SparseMatrix) or not features.is_cuda or features.shape[1] % 4 == 0:
             return features
         return pad(features, (0, -features.shape[1] % 8))
+
+    @cached_property
+    def features_twice(self) -> Features:
+        """The features of two copies, one below the other."""
+        features = self.aligned_features
+        return torch.cat([features] * 2) if isinstance(features, Tensor) else features.repeated(2)
 
     @property
     def num_nodes(self) -> int:

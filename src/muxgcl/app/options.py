@@ -9,7 +9,7 @@ from muxgcl.errors import UserError
 from muxgcl.kernels import Backend
 from muxgcl.runs.loop import Capture
 
-Protocol = Literal["holdout", "public", "paper"]
+Protocol = Literal["holdout", "holdout-all", "public", "paper"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,6 @@
 """
 
 import json
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from muxgcl.app.begin import begin, observed_so_far, refuse_foreign
+from muxgcl.app.judge import controls_stage, report_stage, score_stage, stops_are_told
 from muxgcl.app.log import check_log, logged
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
@@ -23,14 +21,13 @@ from muxgcl.app.source import Source, save_encoding
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol, verdict
 from muxgcl.graph import Graph
-from muxgcl.io.files import write_atomically, write_text
+from muxgcl.io.files import write_atomically
 from muxgcl.io.load import Loaded
-from muxgcl.runs.controls import score_controls
-from muxgcl.runs.diagnostics import diagnose
 from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import check_scoring, labels_of, score
+from muxgcl.runs.scoring import check_scoring, labels_of
+from muxgcl.runs.searched import searched_elsewhere
 
 PAPER_EPOCHS = 100  # protocol `paper` looks at this many last epochs
 
@@ -151,17 +148,6 @@ def prepare(
     return Job(options, source, loaded, tensors, plan, observer)
 
 
-@contextmanager
-def stops_are_told(phase: str, *, resumable: bool = True) -> Iterator[None]:
-    """Turn Ctrl-C or a signal into one line that says when it came."""
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        left = "what was done before is kept" if resumable else "nothing was written"
-        number = getattr(stop, "number", signal.SIGINT)
-        raise Stopped(f"stopped while {phase}; {left}", number, resumable=resumable) from None
-
-
 # one run ----------------------------------------------------------------------------------------
 
 
@@ -191,7 +177,7 @@ def _run_one(
         z = fitted.embed()
         save_stage(run, job.loaded, z)
         observer.wrote("embeddings", run.embeddings_file)
-        scores = score_stage(job, plan, run, fitted, z, paper) if options.score else {}
+        scores = _score(job, plan, run, fitted, z, paper) if options.score else {}
         judged = verdict(plan.method, scores)
         if scores:
             observer.scores(plan.method, scores, judged)
@@ -217,6 +203,8 @@ def _notes(job: Job) -> list[str]:
     """What was done to the data, what `auto` picked and why, and what is missing."""
     notes = [*job.loaded.notes]
     notes += [f"{choice.key} = {choice.value}: {choice.reason}" for choice in job.plan.choices]
+    if warning := searched_elsewhere(job.plan.preset, job.labels):
+        notes.append(warning)
     if job.options.score and job.labels is None:
         notes.append("no labels, so nothing is scored (--labels or --label-column names them)")
     return notes
@@ -295,92 +283,32 @@ def save_nodes(run: Run, loaded: Loaded) -> None:
     write_atomically(run.nodes_file, lambda file: np.savez_compressed(file, **arrays))
 
 
-def score_stage(
+def _score(
     job: Job, plan: Plan, run: Run, fitted: Fitted, z: Tensor, paper: PaperProtocol | None
 ) -> dict[str, Any]:
     """Scores, then controls; what is scored is kept before the next thing is tried."""
-    options, observer = job.options, job.observer
-    observer.phase("scoring")
-    with stops_are_told("scoring"):
-        scores, confusion = score(
-            z.numpy(),
-            job.loaded.tensors,
-            job.protocols,
-            splits=options.splits,
-            split_seed=options.split_seed,
-        )
-        if paper is not None and paper.epochs:
-            scores["paper"] = paper.result().to_dict()
-        run.save_scores(scores)
-        found = diagnose(fitted, plan.seed)
-        if confusion is not None:
-            found["confusion"] = confusion.tolist()
-        found |= {
-            "seconds": fitted.seconds,
-            "epoch_ms": fitted.epoch_ms,
-            "peak_mib": fitted.peak_mib,
-            "device": fitted.device,
-            "backend": fitted.backend,
-        }
-        write_text(run.path / "diagnostics.json", json.dumps(found) + "\n")
+    options, observer, data = job.options, job.observer, job.loaded.tensors
+    splits, split_seed = options.splits, options.split_seed
+    scores = score_stage(
+        run,
+        fitted,
+        z,
+        data,
+        job.protocols,
+        paper,
+        observer,
+        splits=splits,
+        split_seed=split_seed,
+    )
     if job.labels is not None and options.controls is not False:
         scores |= controls_stage(
             run,
             plan,
             job.graph,
-            job.loaded,
+            data,
             job.protocols,
             observer,
-            splits=options.splits,
-            split_seed=options.split_seed,
+            splits=splits,
+            split_seed=split_seed,
         )
     return scores
-
-
-def controls_stage(
-    run: Run,
-    plan: Plan,
-    graph: Graph,
-    loaded: Loaded,
-    protocols: tuple[str, ...],
-    observer: Observer,
-    *,
-    splits: int,
-    split_seed: int,
-    clusters: bool = True,
-) -> dict[str, Any]:
-    """Score what needs no training and keep it; a failure costs the controls that are left."""
-    observer.phase("controls")
-    found: dict[str, Any] = {}
-    try:
-        with stops_are_told("scoring controls"):
-            for name, scores in score_controls(
-                plan,
-                graph,
-                loaded.tensors,
-                protocols,
-                splits=splits,
-                split_seed=split_seed,
-                clusters=clusters,
-            ):
-                found[name] = scores  # noqa: PERF403  (a failure keeps those before it)
-    except Stopped:
-        raise
-    except (UserError, MemoryError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        observer.note(f"not all controls could be scored: {reason}")
-    if not found:
-        return {}
-    before = run.scores().get("controls") or {}
-    run.save_scores({"controls": {name: {**before.get(name, {}), **found[name]} for name in found}})
-    return {"controls": found}
-
-
-def report_stage(run: Run, observer: Observer) -> None:
-    """Write report.html."""
-    from muxgcl.report import read_run, write_report  # draws, which takes seconds to load
-
-    observer.phase("report")
-    with stops_are_told("writing the report"):
-        write_report(read_run(run.path), run.report_file)
-    observer.wrote("report", run.report_file)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from muxgcl.app.judge import controls_stage, stops_are_told
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
-from muxgcl.app.pipeline import controls_stage, save_nodes, stops_are_told
+from muxgcl.app.pipeline import save_nodes
 from muxgcl.app.source import Source, graph_of_run, saved_encoding
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
-from muxgcl.evaluate import cluster as cluster_scores
 from muxgcl.graph import Graph
 from muxgcl.io.save import check_format, save_table
 from muxgcl.runs.environment import pick_device
@@ -22,7 +22,7 @@ from muxgcl.runs.fit import restore
 from muxgcl.runs.folder import Run
 from muxgcl.runs.held_out import held_out_links
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import check_scoring, plain, score
+from muxgcl.runs.scoring import check_scoring, cluster_scores, plain, score
 
 Array = np.ndarray[Any, Any]
 Folder = Path | str
@@ -152,7 +152,7 @@ def evaluate_run(
                 trained,
                 plan,
                 tensors,
-                loaded,
+                loaded.tensors,
                 asked,
                 observer,
                 splits=splits,

@@ -49,7 +49,8 @@ def run(
 ) -> None:
     """Train on GRAPH, embed its nodes and, where there are labels, evaluate.
 
-    Labels are used for the scores alone, never for training.
+    Labels are used for the scores alone, never for training. Scores are counted on the report half
+    of the labelled nodes, which `muxgcl tune` does not read.
     """
     options = RunOptions(
         method=method,

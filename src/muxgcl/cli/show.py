@@ -6,6 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from muxgcl.evaluate.controls import control_name
+
 MEASURES = {
     "accuracy": "accuracy %",
     "macro_f1": "macro F1 %",
@@ -26,7 +28,11 @@ def show_scores(
     protocols = [name for name in scores if name != "controls" and _figures(scores[name])]
     for protocol in protocols:
         named = {method: scores[protocol]}
-        named |= {name: part[protocol] for name, part in controls.items() if protocol in part}
+        named |= {
+            control_name(name): part[protocol]
+            for name, part in controls.items()
+            if protocol in part
+        }
         where.print(_table(protocol, named))
     if verdict is not None:
         where.print(str(verdict["sentence"]))

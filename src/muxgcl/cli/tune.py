@@ -1,4 +1,4 @@
-"""`muxgcl tune`: choose settings by validation labels or, without labels, by hidden links."""
+"""`muxgcl tune`: choose settings by half of the labels or, without labels, by hidden links."""
 
 import json
 import shlex
@@ -44,13 +44,13 @@ def tune(
     by: Annotated[
         By | None,
         typer.Option(
-            help="labels: accuracy on validation nodes. links: hidden edges, no labels needed. "
+            help="labels: accuracy in the development half. links: hidden edges, no labels needed. "
             "By default labels where the graph has any."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Trainings a trial, each with another seed.")] = 1,
     splits: Annotated[
-        int, typer.Option(help="How often train and validation nodes are divided anew.")
+        int, typer.Option(help="How often the development half is divided anew.")
     ] = 20,
     split_seed: options.SplitSeed = 0,
     epochs: Annotated[int | None, typer.Option(help="Fix the epochs of every trial.")] = None,
@@ -75,8 +75,10 @@ def tune(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Search good settings for GRAPH; test labels are never looked at.
+    """Search good settings for GRAPH by labels of its development half.
 
+    That is a fixed half of the labelled nodes; the other half is not looked at, and `muxgcl run`
+    counts its scores there.
     The first trial is what `--preset auto` picks. A study can be stopped and continued.
     """
     from muxgcl import tune as tuning
@@ -135,7 +137,10 @@ def tune(
     source_line = (
         f"muxgcl tune: {method} on {where.dataset}, {figures}, {len(outcome.tried)} trials"
     )
-    write_text(best_file, settings_toml({"source": source_line} | outcome.settings))
+    origin = {"source": source_line}
+    if isinstance(measure, tuning.ByLabels):
+        origin["development"] = measure.half  # `run` knows which labels were read
+    write_text(best_file, settings_toml(origin | outcome.settings))
     _finish(outcome, file, best_file, method, as_json)
 
 

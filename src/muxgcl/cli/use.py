@@ -142,7 +142,10 @@ def cluster(
     out: OutFile = None,
     as_json: o.Json = False,
 ) -> None:
-    """Cluster a run's embeddings by k-means; with labels, score the clusters (NMI, ARI)."""
+    """Cluster a run's embeddings by k-means; with labels, score the clusters (NMI, ARI).
+
+    All nodes are clustered; those of the report half are compared with their classes.
+    """
     with Screen(as_json=as_json) as screen:
         found = cluster_run(
             run, clusters=clusters, repeats=repeats, seed=seed, out=out, observer=screen

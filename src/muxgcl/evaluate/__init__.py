@@ -2,10 +2,17 @@
 
 from muxgcl.evaluate.clustering import ClusteringResult, assign, cluster
 from muxgcl.evaluate.controls import feature_controls, majority, raw_features
+from muxgcl.evaluate.development import development_half, development_hash, report_half
 from muxgcl.evaluate.link import HiddenEdges, LinkScores, hide_edges, link_prediction
 from muxgcl.evaluate.probe import STRENGTHS, ProbeResult, SplitScore, probe
 from muxgcl.evaluate.protocols import PaperProtocol, PaperResult, holdout, public
-from muxgcl.evaluate.splits import Split, holdout_splits, public_splits, random_split
+from muxgcl.evaluate.splits import (
+    Split,
+    development_splits,
+    holdout_splits,
+    public_splits,
+    random_split,
+)
 from muxgcl.evaluate.statistics import Difference, Summary, paired_difference, summarise
 from muxgcl.evaluate.verdict import Verdict, verdict
 
@@ -24,6 +31,9 @@ __all__ = [
     "Verdict",
     "assign",
     "cluster",
+    "development_half",
+    "development_hash",
+    "development_splits",
     "feature_controls",
     "hide_edges",
     "holdout",
@@ -36,6 +46,7 @@ __all__ = [
     "public_splits",
     "random_split",
     "raw_features",
+    "report_half",
     "summarise",
     "verdict",
 ]

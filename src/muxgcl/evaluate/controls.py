@@ -25,6 +25,12 @@ from muxgcl.evaluate.splits import Split
 RAW, ONE_HOP, TWO_HOPS, SIDE_BY_SIDE = "raw", "A X", "A^2 X", "X|AX|A^2X"
 MAJORITY = "majority"
 UNTRAINED = "untrained"  # the method's own encoder with its first weights
+NAMES = {RAW: "raw features", UNTRAINED: "untrained encoder", MAJORITY: "majority class"}
+
+
+def control_name(key: str) -> str:
+    """A control as a person calls it."""
+    return NAMES.get(key, key)
 
 
 def raw_features(x: Table) -> Table:
@@ -70,8 +76,10 @@ def majority(y: Labels, splits: Sequence[Split]) -> ProbeResult:
         found, counts = np.unique(y[split.train], return_counts=True)
         answer = found[counts.argmax()]
         table = confusion(y[split.test], np.full(len(split.test), answer), classes)
+        aside = split.test[:0] if split.aside is None else split.aside
         return SplitScore(
             accuracy=100 * float((y[split.test] == answer).mean()),
+            everywhere=100 * float((y[np.r_[split.test, aside]] == answer).mean()),
             macro_f1=100 * macro_f1(table),
             validation=100 * float((y[split.val] == answer).mean()),
             strength=0.0,

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from muxgcl.evaluate.controls import control_name
 from muxgcl.evaluate.statistics import Summary, paired_difference, summarise
 
 FEWEST_SEEDS = 5  # for an interval
-PROTOCOLS = ("holdout", "public")  # the order in which they are looked for
+PROTOCOLS = ("holdout", "holdout-all", "public")  # the order in which they are looked for
 METHOD_OF = {  # a control as a method of the registry, for advice
     "raw": "--method raw",
     "A X": "--method sgc --set steps=1",
@@ -115,7 +116,7 @@ def _judge(
 
 
 def _outcome(method: str, control: str, difference: Summary, paid: bool | None) -> str:
-    rival = f"the best control, {control}"
+    rival = f"the best control, {control_name(control)}"
     if paid is None:
         return f"training made no clear difference: {method} and {rival}, are close"
     points = f"{abs(difference.mean):.2f} points of accuracy"
@@ -144,4 +145,5 @@ def _advice(control: str, paid: bool | None) -> str:
         return ""
     how = f" ({METHOD_OF[control]})" if control in METHOD_OF else ""
     cheaper = ", which is cheaper" if paid is None else ""
-    return f": use {control}{how}{cheaper}, or try another method, more seeds or `muxgcl tune`"
+    use = f"{control_name(control)}{how}{cheaper}"
+    return f": use {use}, or try another method, more seeds or `muxgcl tune`"

@@ -6,9 +6,14 @@ $$\mathcal L_{MUX} = \sum_{k=0}^{L} \lambda_k \frac1{2N} \sum_i
 where the negatives of $u_i^{(L)}$ are all other nodes' $v_j^{(k)}$ and $u_j^{(k)}$, each weighted
 by $\omega_{ij}^{Lk} = 1 - \eta(h_i^{(L)}, h_j^{(k)})$ (equations 1 to 5 of the paper, the sign
 turned: here it is minimised).
+
+With `anchors = "all"` every scale is an anchor as well, weighted as it is among the samples:
+$\sum_l \sum_k \lambda_l \lambda_k\, \ell^{lk}$ instead of $\sum_k \lambda_k\, \ell^{Lk}$. Ours.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import add
 from typing import Literal
 
 from torch import nn
@@ -19,6 +24,7 @@ from muxgcl.shapes import Nodes, Scalar
 
 Direction = Literal["paper", "released"]
 Likelihood = Literal["half", "clamp"]
+Anchors = Literal["last", "all"]
 # eta, the likelihood of a false negative, as 1 - eta = offset + slope * cosine (then cut to [0, 1])
 WEIGHTS: dict[str, tuple[float, float]] = {"half": (0.5, -0.5), "clamp": (1.0, -1.0)}
 
@@ -35,6 +41,7 @@ class MultiplexPatchContrast(nn.Module):
             authors' code does, anchors at scale k and samples at scale L.
         likelihood: how a cosine of patches becomes the likelihood of a false negative: "half" is
             (1 + cosine) / 2, "clamp" is max(0, cosine).
+        anchors: "last" has anchors at scale L alone, "all" at every scale.
         backend: how to compute it; "auto" takes the fused kernel where it runs.
     """
 
@@ -45,6 +52,7 @@ class MultiplexPatchContrast(nn.Module):
         *,
         direction: Direction = "paper",
         likelihood: Likelihood = "half",
+        anchors: Anchors = "last",
         backend: Backend = "auto",
     ) -> None:
         super().__init__()
@@ -58,15 +66,18 @@ class MultiplexPatchContrast(nn.Module):
             raise UserError(f"direction must be paper or released, got {direction!r}")
         if likelihood not in WEIGHTS:
             raise UserError(f"likelihood must be half or clamp, got {likelihood!r}")
+        if anchors not in ("last", "all"):
+            raise UserError(f"anchors must be last or all, got {anchors!r}")
         self.terms = {k: weight for k, weight in enumerate(scale_weights) if weight > 0}
         self.last = len(scale_weights) - 1
+        self.anchors = {self.last: 1.0} if anchors == "last" else self.terms
         self.temperature, self.direction, self.backend = temperature, direction, backend
         self.offset, self.slope = WEIGHTS[likelihood]
 
     @property
     def scales(self) -> set[int]:
         """The scales that the loss reads."""
-        return {*self.terms, self.last}
+        return {*self.terms, *self.anchors}
 
     def forward(
         self, tables: Mapping[int, Nodes], patches: Sequence[Nodes] | None = None
@@ -77,19 +88,31 @@ class MultiplexPatchContrast(nn.Module):
             tables: unit rows at each scale, the two views stacked: [2n, d].
             patches: unit affinity tables [n, r], one a scale; without them every negative weighs 1.
         """
-        nodes = len(tables[self.last]) // 2
         terms = {}
         for k, scale_weight in self.terms.items():
-            near, far = (self.last, k) if self.direction == "paper" else (k, self.last)
-            weight = None
-            if patches is not None:
-                weight = PairWeight(patches[near], patches[far], self.offset, self.slope)
-            terms[f"scale {k}"] = scale_weight * contrast(
-                tables[near],
-                tables[far],
-                weight,
-                temperature=self.temperature,
-                nodes=nodes,
-                backend=self.backend,
-            )
+            parts = [
+                scale_weight * share * self._contrast(tables, patches, anchor, k)
+                for anchor, share in self.anchors.items()
+            ]
+            terms[f"scale {k}"] = reduce(add, parts)
         return terms
+
+    def _contrast(
+        self,
+        tables: Mapping[int, Nodes],
+        patches: Sequence[Nodes] | None,
+        anchor: int,
+        sample: int,
+    ) -> Scalar:
+        near, far = (anchor, sample) if self.direction == "paper" else (sample, anchor)
+        weight = None
+        if patches is not None:
+            weight = PairWeight(patches[near], patches[far], self.offset, self.slope)
+        return contrast(
+            tables[near],
+            tables[far],
+            weight,
+            temperature=self.temperature,
+            nodes=len(tables[near]) // 2,
+            backend=self.backend,
+        )

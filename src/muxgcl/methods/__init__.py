@@ -13,6 +13,7 @@ from muxgcl.methods.grace import Grace
 from muxgcl.methods.homogcl import HomoGcl
 from muxgcl.methods.ma_gcl import MaGcl
 from muxgcl.methods.mux_gcl import MuxGcl
+from muxgcl.methods.mux_hop import MuxHop
 from muxgcl.methods.mvgrl import Mvgrl
 from muxgcl.methods.node2vec import Node2vec
 from muxgcl.methods.progcl import ProGcl
@@ -27,6 +28,7 @@ METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
         MuxGcl,
+        MuxHop,
         Raw,
         RandomGcn,
         Sgc,

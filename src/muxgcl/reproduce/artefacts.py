@@ -48,6 +48,7 @@ class Scope:
     seeds: int = 5
     splits: int = 20
     epochs: int | None = None  # instead of the preset's
+    protocol: str = "holdout"  # or "holdout-all"
 
     def __post_init__(self) -> None:
         for what, names, known in (
@@ -75,11 +76,13 @@ class Scope:
         return [n for n in _rows(artefact) if self.methods is None or n in self.methods]
 
     def scored(
-        self, method: str, dataset: str, variant: str = "full", protocol: str = "holdout"
+        self, method: str, dataset: str, variant: str = "full", protocol: str | None = None
     ) -> list[Job]:
         """One job for each seed; a variant that changes nothing is the full method."""
         if not self.has(method):
             return []
+        protocol = protocol or self.protocol
+        fixed = protocol != "paper"  # splits that all methods share
         full = Job(method=method, dataset=dataset, epochs=self.epochs)
         job = Job(method=method, dataset=dataset, epochs=self.epochs, variant=variant)
         if settings_of(job.plan()) == settings_of(full.plan()):
@@ -92,9 +95,9 @@ class Scope:
                 variant=variant,
                 protocol=protocol,
                 seed=seed,
-                splits=self.splits if protocol == "holdout" else 3,
-                split_seed=0 if protocol == "holdout" else seed,
-                repeats=REPEATS if clustered and (variant, protocol) == ("full", "holdout") else 0,
+                splits=self.splits if fixed else 3,
+                split_seed=0 if fixed else seed,
+                repeats=REPEATS if clustered and fixed and variant == "full" else 0,
                 epochs=self.epochs,
             )
             for seed in range(1 if method in UNSEEDED else self.seeds)

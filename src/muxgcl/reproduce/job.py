@@ -32,6 +32,8 @@ def _affinity(name: str) -> Overrides:
     return {"affinity": name, "affinity_epochs": None, "affinity_lr": None}
 
 
+# settings that came after the first records: at these values a record does not state them
+LATER = {"readout": "last", "readout_weights": [], "readout_features": 0.0}
 # what a variant changes in its method's settings
 VARIANTS: dict[str, Callable[[Any], Overrides]] = {
     "full": lambda cfg: {},
@@ -63,7 +65,7 @@ class Job:
     dataset: str
     variant: str = "full"
     preset: str = "paper"
-    protocol: str = "none"  # "holdout" or "paper" for scores
+    protocol: str = "none"  # "holdout", "holdout-all" or "paper" for scores
     seed: int = 0
     splits: int = 0
     split_seed: int = 0
@@ -109,9 +111,14 @@ class Job:
 
 
 def settings_of(plan: Plan) -> dict[str, Any]:
-    """Training's and the method's settings, as JSON has them."""
-    tables = {"train": asdict(plan.train), "settings": asdict(plan.settings)}
-    return dict(json.loads(canonical(tables)))
+    """Training's and the method's settings, as JSON has them and as records state them."""
+    tables = json.loads(canonical({"train": asdict(plan.train), "settings": asdict(plan.settings)}))
+    return {name: stated(table) for name, table in tables.items()}
+
+
+def stated(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings, as JSON has them, without later ones that change nothing."""
+    return {k: v for k, v in settings.items() if k not in LATER or v != LATER[k]}
 
 
 def settings_hash(identity: Mapping[str, Any]) -> str:

@@ -27,6 +27,7 @@ LABELS = {
     "ma-gcl": "MA-GCL",
     "dmon": "DMoN",
     "mux-gcl": "MUX-GCL",
+    "mux-hop": "MUX-GCL over hops",
 }
 TITLES = {
     "cora": "Cora",

@@ -89,9 +89,11 @@ def train_and_score(
         if job.kind != SCORES:
             pending.pieces = [ready({"pairs": diagnose(fitted)["similarities"]})]
         elif job.protocol != "paper":
-            pending.pieces = [workers.submit(score_splits, z, labels, job.splits, job.split_seed)]
+            given = (job.splits, job.split_seed, job.protocol)
+            pending.pieces = [workers.submit(score_splits, z, labels, *given)]
             pending.pieces += [
-                workers.submit(score_clusters, z, labels, repeat) for repeat in range(job.repeats)
+                workers.submit(score_clusters, z, labels, repeat, job.protocol)
+                for repeat in range(job.repeats)
             ]
     return waiting
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import (
+    ClusteringResult,
     ProbeResult,
     Split,
     cluster,
@@ -14,10 +15,11 @@ from muxgcl.evaluate import (
     probe,
     public_splits,
 )
+from muxgcl.evaluate.development import report_labels
 from muxgcl.tensors import AnyData
 
 Array = np.ndarray[Any, Any]
-PROTOCOLS = ("holdout", "public", "paper")
+PROTOCOLS = ("holdout", "holdout-all", "public", "paper")
 MASKS = ("train_mask", "val_mask", "test_mask")
 
 
@@ -44,7 +46,7 @@ def check_scoring(
         raise UserError(f"splits must be at least 1, got {splits}")
     if labels_of(data) is not None:
         for protocol in protocols or ("holdout",):
-            splits_of(data, "holdout" if protocol == "paper" else protocol, 1, 0)
+            splits_of(data, "holdout-all" if protocol == "paper" else protocol, 1, 0)
     elif protocols or controls:
         asked = f"protocol {protocols[0]}" if protocols else "a score of the controls"
         raise UserError(
@@ -58,8 +60,8 @@ def splits_of(data: AnyData, protocol: str, count: int, seed: int) -> list[Split
     y = labels_of(data)
     if y is None:
         raise UserError("this graph has no labels, so there is nothing to classify")
-    if protocol == "holdout":
-        return holdout_splits(y, count, seed)
+    if protocol in ("holdout", "holdout-all"):
+        return holdout_splits(y, count, seed, everywhere=protocol == "holdout-all")
     if protocol == "public":
         masks = (data[name].cpu().numpy() if name in data else None for name in MASKS)
         return public_splits(y, *masks)
@@ -101,8 +103,20 @@ def score(
         scores[protocol] = probe_dict(result, split_seed)
         confusion = result.confusion if confusion is None else confusion
     if clusterings:
-        scores["clustering"] = cluster(z, y, repeats=clusterings, seed=split_seed).to_dict()
+        found = cluster_scores(z, y, repeats=clusterings, seed=split_seed)
+        scores["clustering"] = found.to_dict()
     return scores, confusion
+
+
+def cluster_scores(
+    z: Any, y: Array, *, clusters: int | None = None, repeats: int = 5, seed: int = 0
+) -> ClusteringResult:
+    """Cluster all nodes; compare those of the report half with their classes."""
+    count = len(np.unique(y[y >= 0])) if clusters is None else clusters
+    judged = report_labels(y)
+    if not (judged >= 0).any():
+        judged = y  # a single labelled node
+    return cluster(z, judged, clusters=count, repeats=repeats, seed=seed)
 
 
 def probe_dict(result: ProbeResult, split_seed: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from muxgcl.errors import UserError
 
 T = TypeVar("T")
+ORIGIN = ("source", "development")  # where a table of settings comes from: no settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ def _settings_file(path: Path) -> dict[str, Any]:
 def split_settings(values: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
     """Build several configs from one flat table; a key that none of them has is an error."""
     known = [name for kind in kinds for name in hints(kind)]
-    if unknown := [key for key in values if key not in known and key != "source"]:
+    if unknown := [key for key in values if key not in known and key not in ORIGIN]:
         raise UserError(unknown_name("setting", unknown[0], known))
     return [
         kind(**{k: convert(k, v, hints(kind)[k]) for k, v in values.items() if k in hints(kind)})
