@@ -221,6 +221,14 @@ MISTAKES = {
     "not a run": (["embed", "/tmp"], "not a run folder"),
     "no run to cluster": (["cluster", "EMPTY"], "not a run folder"),
     "no run to evaluate": (["evaluate", "EMPTY"], "not a run folder"),
+    "files of a named dataset": (
+        ["run", "cora", "--features", "x.csv", "--labels", "y.csv"],
+        "cora is a dataset: features (--features) is for a graph that is read from files",
+    ),
+    "a protocol without labels": (
+        ["run", "EDGES", "--protocol", "public", "--controls"],
+        "protocol public needs labels, and this graph has none",
+    ),
     "absent dataset": (["run", "photo", "--data-root", "EMPTY"], "photo"),
 }
 
@@ -234,7 +242,8 @@ def test_a_mistake_is_one_line_and_status_2(
     monkeypatch.setattr("muxgcl.io.named.urlopen", _no_network)
     words, message = MISTAKES[name]
     words = [w for word in words for w in (own if word == "GRAPH" else [word])]
-    words = [str(tmp_path) if word == "EMPTY" else word for word in words]
+    places = {"EMPTY": str(tmp_path), "EDGES": own[0]}
+    words = [places.get(word, word) for word in words]
     status, out, err = ask(capsys, *words)
     assert status == 2
     assert out == ""

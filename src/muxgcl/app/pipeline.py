@@ -60,7 +60,7 @@ def run(
         ...     )
         ...     result = run(planted(nodes=60), options)
         >>> result.embedding.shape
-        (60, 16)
+        (60, 48)
     """
     job = prepare(graph, options or RunOptions(), load, observer)
     return _run_one(job, job.plan, job.folder(job.plan), command)
