@@ -52,10 +52,10 @@ def verdict(method: str, scores: Mapping[str, Any] | Sequence[Mapping[str, Any]]
     """
     runs = [scores] if isinstance(scores, Mapping) else list(scores)
     for protocol in PROTOCOLS:
-        own = [_accuracies(run.get(protocol)) for run in runs]
+        own = [split_accuracies(run.get(protocol)) for run in runs]
         shared = [run.get("controls") or {} for run in runs]
         rivals = {
-            name: [_accuracies(controls.get(name, {}).get(protocol)) for controls in shared]
+            name: [split_accuracies(controls.get(name, {}).get(protocol)) for controls in shared]
             for name in (shared[0] if shared else {})
         }
         pairs = {
@@ -70,7 +70,7 @@ def verdict(method: str, scores: Mapping[str, Any] | Sequence[Mapping[str, Any]]
 Pairs = list[tuple[Any, list[float]] | None]
 
 
-def _accuracies(part: Any) -> tuple[Any, list[float]] | None:
+def split_accuracies(part: Any) -> tuple[Any, list[float]] | None:
     """Which splits, and the accuracy on each of them."""
     per_split = part.get("per_split") if isinstance(part, Mapping) else None
     if not isinstance(per_split, Mapping) or not per_split.get("accuracy"):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from muxgcl.evaluate import verdict
 from muxgcl.io.files import write_text
 from muxgcl.report.figures import PLOTS, Plot
 from muxgcl.report.markup import bullets, document, halves, pairs, section, table, template, text
@@ -46,7 +47,7 @@ def _body(record: RunRecord, data: dict[str, Any] | None) -> str:
         f'<h1>{text(record.title)}</h1><p class="lead">{_lead(record)}</p>'
         f"<nav>{links}</nav></header>"
         f"<main><noscript>The map needs JavaScript; the figures below do not.</noscript>"
-        f"{_tiles(record)}{''.join(parts)}</main>"
+        f"{_tiles(record)}{_verdict(record)}{''.join(parts)}</main>"
         "<footer>Made by muxgcl. This file is complete in itself: it asks nothing of any network."
         "</footer>"
     )
@@ -87,6 +88,15 @@ def _tiles(record: RunRecord) -> str:
         for head, one, two in tiles
     )
     return f'<div class="tiles">{"".join(boxes)}</div>' if tiles else ""
+
+
+def _verdict(record: RunRecord) -> str:
+    """Whether training paid, in a sentence."""
+    found = verdict(record.method, record.scores)
+    if found is None:
+        return ""
+    sentence = found.sentence[0].upper() + found.sentence[1:]
+    return f'<p class="verdict">{text(sentence)}.</p>'
 
 
 def _same(one: Score, two: Score) -> bool:
@@ -133,9 +143,14 @@ def score_table(rows: Sequence[tuple[str, Score]]) -> str:
     """Named scores, one line a name and one column a measure, and how they were measured."""
     measures = {(score.protocol, score.measure): score for _, score in rows}
     cells = {(name, score.protocol, score.measure): str(score) for name, score in rows}
+    counts = {
+        (score.protocol, score.measure): _counted([s.n for _, s in rows if _same(s, score)])
+        for _, score in rows
+    }
     heads = [
-        f"{text(score.protocol)}: {text(score.heading)} {FLAG if score.optimistic else ''}"
-        for score in measures.values()
+        f"{text(score.protocol)}: {text(score.heading)}, {counts[measure]} "
+        f"{FLAG if score.optimistic else ''}"
+        for measure, score in measures.items()
     ]
     lines = [
         [text(name), *(text(cells.get((name, *measure), "")) for measure in measures)]
@@ -149,6 +164,12 @@ def score_table(rows: Sequence[tuple[str, Score]]) -> str:
         if name in PROTOCOLS
     ]
     return table(["", *heads], lines, own) + "<h3>How they were measured</h3>" + bullets(notes)
+
+
+def _counted(repeats: Sequence[int]) -> str:
+    """Over how many repeats figures are taken."""
+    least, most = min(repeats), max(repeats)
+    return f"n = {least}" if least == most else f"n = {least} to {most}"
 
 
 def _data_section(record: RunRecord) -> str:
