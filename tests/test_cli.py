@@ -181,7 +181,10 @@ def test_bench_kernels_prints_its_rows(capsys: pytest.CaptureFixture[str]) -> No
 MISTAKES = {
     "unknown dataset": (["run", "corra"], "did you mean cora"),
     "unknown method": (["run", "GRAPH", "--method", "gracee"], "did you mean grace"),
-    "unknown preset": (["run", "GRAPH", "--preset", "fast"], "no preset 'fast'"),
+    "unknown preset": (
+        ["run", "GRAPH", "--preset", "fast"],
+        "no preset 'fast'; it has best, paper, quick, auto",
+    ),
     "unknown setting": (["run", "GRAPH", "--set", "widht=3"], "did you mean width"),
     "no such path": (["run", "/no/such/edges.csv"], "/no/such/edges.csv: no such file or folder"),
     "negative scale": (["run", "GRAPH", "--set", "scale_weights=-1,1,1"], "not be negative"),

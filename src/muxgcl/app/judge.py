@@ -21,6 +21,8 @@ from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import score
 from muxgcl.tensors import AnyData
 
+CONTROLS = 6  # at most
+
 
 @contextmanager
 def stops_are_told(phase: str, *, resumable: bool = True) -> Iterator[None]:
@@ -81,18 +83,14 @@ def controls_stage(
     """Score what needs no training and keep it; a failure costs the controls that are left."""
     observer.phase("controls")
     found: dict[str, Any] = {}
+    how = {"splits": splits, "split_seed": split_seed}
     try:
         with stops_are_told("scoring controls"):
             for name, scores in score_controls(
-                plan,
-                graph,
-                data,
-                protocols,
-                splits=splits,
-                split_seed=split_seed,
-                clusters=clusters,
+                plan, graph, data, protocols, clusters=clusters, **how
             ):
-                found[name] = scores  # noqa: PERF403  (a failure keeps those before it)
+                found[name] = scores
+                observer.step(len(found), CONTROLS)
     except Stopped:
         raise
     except (UserError, MemoryError, RuntimeError, ValueError) as error:

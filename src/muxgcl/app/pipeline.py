@@ -159,7 +159,8 @@ def _run_one(
     refuse_foreign(run)
     observer.phase("preparing")
     cache = run.path.parent / ".affinity"
-    ready = make_ready(plan, job.graph, cache=cache, on_prepare=observer.step)
+    with stops_are_told("preparing", resumable=False):
+        ready = make_ready(plan, job.graph, cache=cache, on_prepare=observer.step)
     with run.locked():
         notes = begin(
             run,

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -27,7 +27,14 @@ UsageError: type[Exception] = next(
 
 
 class Ordered(TyperGroup):
-    """Commands in the order in which a newcomer meets them."""
+    """Commands in the order in which a newcomer meets them; a signal ends them with a line."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        """Run a command; Typer would turn Ctrl-C into a bare status."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise Stopped("stopped", getattr(stop, "number", signal.SIGINT)) from None
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """The order of the help page."""
@@ -89,8 +96,7 @@ def run(arguments: list[str]) -> int:
     except UsageError as error:
         return _fail(error.format_message(), 2, debug)  # type: ignore[attr-defined]
     except (typer.Abort, KeyboardInterrupt) as stop:
-        number = getattr(stop, "number", signal.SIGINT)
-        return _fail("stopped", 128 + number, debug)
+        return _fail("stopped", 128 + getattr(stop, "number", signal.SIGINT), debug)
     except BrokenPipeError:
         return 1
     except (MemoryError, RuntimeError) as error:

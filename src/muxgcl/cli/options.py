@@ -141,8 +141,10 @@ Protocols = Annotated[
     list[Protocol] | None,
     typer.Option(
         "--protocol",
-        help="How to classify; may be repeated. `holdout` counts test nodes whose labels no "
-        "search of settings reads, `holdout-all` others too; `paper` is optimistic by design.",
+        metavar="NAME",
+        help="How to classify: holdout, holdout-all, public or paper; may be repeated. `holdout` "
+        "counts test nodes whose labels no search of settings reads, `holdout-all` others too; "
+        "`paper` is optimistic by design.",
         rich_help_panel=SCORES,
     ),
 ]

@@ -1,4 +1,4 @@
-"""Where things are printed, times in words, and the bar of a search."""
+"""Where things are printed, and the bar of a search."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,16 +20,6 @@ from muxgcl.runs.loop import Epoch
 console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 results = Console(highlight=False, markup=False, soft_wrap=True)  # what was asked for
 WIDE = 110  # columns, from which there is room for more
-
-
-def human_time(seconds: float) -> str:
-    """A time in the unit that a person would say it in."""
-    if seconds < 1:
-        return f"{1000 * seconds:.3g} ms"
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 @contextmanager

@@ -18,9 +18,10 @@ from rich.progress import (
 from rich.table import Column
 
 from muxgcl.app import Observer
-from muxgcl.cli.progress import WIDE, console, human_time, results
+from muxgcl.cli.progress import WIDE, console, results
 from muxgcl.cli.show import show_scores
 from muxgcl.evaluate import Verdict
+from muxgcl.runs.environment import human_time
 from muxgcl.runs.loop import Epoch
 
 FIRST_LINE, NEXT_LINES = 2.0, 30.0  # seconds of silence where there is no terminal
@@ -89,11 +90,12 @@ class Screen(Observer):
         self.bar.start()
 
     def step(self, done: int, total: int) -> None:
-        """Move on in what comes before the first epoch."""
+        """Move on in scoring controls, or in what comes before the first epoch."""
+        name = self.name if self.name == WORDS["controls"] else "affinity"
         if self.lines is not None:
-            self.lines.tell(f"affinity: {done} of {total}")
+            self.lines.tell(f"{name}: {done} of {total}")
         if self.task is not None:
-            self.bar.update(self.task, description="affinity", completed=done, total=total)
+            self.bar.update(self.task, description=name, completed=done, total=total)
 
     def epochs(self, block: list[Epoch], total: int) -> None:
         """Show loss, its terms and the time of an epoch."""

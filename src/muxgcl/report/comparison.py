@@ -14,12 +14,13 @@ from muxgcl.evaluate.verdict import PROTOCOLS, split_accuracies
 from muxgcl.io.files import write_text
 from muxgcl.report.markup import bullets, document, halves, section, table, text, value_text
 from muxgcl.report.node_map import categories, groups, node_names, packed_map, shown
-from muxgcl.report.page import duration, score_table
+from muxgcl.report.page import score_table
 from muxgcl.report.palette import CATEGORIES, MAIN, MUTED, RAMP
 from muxgcl.report.record import RunRecord
 from muxgcl.report.score_figures import score_panels
 from muxgcl.report.scores import Score, flatten
 from muxgcl.report.style import WIDTH, inline_svg, short, styled
+from muxgcl.runs.environment import human_time
 
 MAP_NODES = 1_500  # of each run: small maps need no more, and all runs show the same
 
@@ -211,7 +212,7 @@ def _facts(record: RunRecord) -> dict[str, Any]:
         facts |= value if isinstance(value, dict) else {name: value}
     facts |= {f"version of {package}": version for package, version in record.versions.items()}
     facts["nodes"] = record.data_summary.get("nodes", "")
-    facts["training"] = "" if record.seconds is None else duration(record.seconds)
+    facts["training"] = "" if record.seconds is None else human_time(record.seconds)
     facts["an epoch, ms"] = "" if record.epoch_ms is None else f"{record.epoch_ms:,.1f}"
     facts["peak memory, MiB"] = "" if record.peak_mib is None else f"{record.peak_mib:,.0f}"
     return facts

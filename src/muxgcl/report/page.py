@@ -12,6 +12,7 @@ from muxgcl.report.node_map import payload
 from muxgcl.report.record import RunRecord
 from muxgcl.report.scores import PROTOCOLS, Score, flatten
 from muxgcl.report.style import inline_svg, styled
+from muxgcl.runs.environment import human_time
 
 FLAG = '<span class="flag">optimistic</span>'
 NO_MAP = "the run has no embeddings yet"
@@ -80,9 +81,11 @@ def _tiles(record: RunRecord) -> str:
         )
         tiles.append((nodes, edges, features))
     if record.seconds is not None:
-        each = f"{record.epoch_ms:,.0f} ms an epoch" if record.epoch_ms is not None else ""
+        each = (
+            f"{human_time(record.epoch_ms / 1000)} an epoch" if record.epoch_ms is not None else ""
+        )
         epochs = f"{len(record.metrics)} epochs" if record.metrics else "training"
-        tiles.append((duration(record.seconds), epochs, each))
+        tiles.append((human_time(record.seconds), epochs, each))
     boxes = (
         f'<div class="tile"><b>{text(head)}</b><span>{one}</span><span>{two}</span></div>'
         for head, one, two in tiles
@@ -101,14 +104,6 @@ def _verdict(record: RunRecord) -> str:
 
 def _same(one: Score, two: Score) -> bool:
     return (one.protocol, one.measure) == (two.protocol, two.measure)
-
-
-def duration(seconds: float) -> str:
-    """Seconds as a person says them."""
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 # sections --------------------------------------------------------------------------------------
@@ -182,9 +177,9 @@ def _data_section(record: RunRecord) -> str:
 def _run_section(record: RunRecord) -> str:
     facts = {}
     if record.seconds is not None:
-        facts["training"] = duration(record.seconds)
+        facts["training"] = human_time(record.seconds)
     if record.epoch_ms is not None:
-        facts["an epoch"] = f"{record.epoch_ms:,.1f} ms"
+        facts["an epoch"] = human_time(record.epoch_ms / 1000)
     if record.peak_mib is not None:
         facts["peak memory"] = f"{record.peak_mib:,.0f} MiB"
     body = pairs(facts) if facts else "<p>Not recorded.</p>"
