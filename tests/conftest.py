@@ -62,6 +62,6 @@ def trained(own: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     from cli_cases import FAST, command_line
 
     out = tmp_path_factory.mktemp("runs") / "run"
-    words = ["run", *own, "--method", "grace", *FAST, "--out", str(out), "--controls"]
+    words = ["run", *own, "--method", "grace", *FAST, "--out", str(out)]
     assert command_line([*words, "--no-report"]) == 0
     return out
