@@ -20,6 +20,7 @@ METHOD_OF = {  # a control as a method of the registry, for advice
     "raw": "--method raw",
     "A X": "--method sgc --set steps=1",
     "A^2 X": "--method sgc",
+    "X|AX|A^2X": "--method sgc with steps 0, 1 and 2, side by side",
 }
 
 
