@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
+from sklearn.metrics import confusion_matrix, f1_score
 
-from muxgcl.evaluate.agreement import confusion, macro_f1
 from muxgcl.evaluate.arrays import Labels, Table, checked_labels, unit_rows
 from muxgcl.evaluate.probe import ProbeResult, SplitScore
 from muxgcl.evaluate.splits import Split
@@ -75,15 +75,15 @@ def majority(y: Labels, splits: Sequence[Split]) -> ProbeResult:
     def score(split: Split) -> SplitScore:
         found, counts = np.unique(y[split.train], return_counts=True)
         answer = found[counts.argmax()]
-        table = confusion(y[split.test], np.full(len(split.test), answer), classes)
+        truth, answers = y[split.test], np.full(len(split.test), answer)
         aside = split.test[:0] if split.aside is None else split.aside
         return SplitScore(
-            accuracy=100 * float((y[split.test] == answer).mean()),
+            accuracy=100 * float((truth == answer).mean()),
             everywhere=100 * float((y[np.r_[split.test, aside]] == answer).mean()),
-            macro_f1=100 * macro_f1(table),
+            macro_f1=100 * float(f1_score(truth, answers, average="macro", zero_division=0)),
             validation=100 * float((y[split.val] == answer).mean()),
             strength=0.0,
-            confusion=table,
+            confusion=confusion_matrix(truth, answers, labels=classes),
         )
 
     return ProbeResult(classes, tuple(map(score, splits)))

@@ -16,12 +16,14 @@ from functools import reduce
 from operator import add
 from typing import Literal
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from muxgcl.errors import UserError
 from muxgcl.kernels import Backend, PairWeight, contrast
 from muxgcl.shapes import Nodes, Scalar
 
+Patches = Float[Tensor, "p r"]  # one row a node
 Direction = Literal["paper", "released"]
 Likelihood = Literal["half", "clamp"]
 Anchors = Literal["last", "all"]
@@ -80,7 +82,7 @@ class MultiplexPatchContrast(nn.Module):
         return {*self.terms, *self.anchors}
 
     def forward(
-        self, tables: Mapping[int, Nodes], patches: Sequence[Nodes] | None = None
+        self, tables: Mapping[int, Nodes], patches: Sequence[Patches] | None = None
     ) -> dict[str, Scalar]:
         """The weighted term of each scale.
 

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from muxgcl.evaluate import PaperProtocol, cluster, development_hash, holdout
 from muxgcl.evaluate.development import report_labels
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 AHEAD = 3  # pieces of work a worker that may wait: embeddings take memory
 
 

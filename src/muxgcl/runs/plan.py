@@ -11,7 +11,7 @@ from muxgcl.graph import Graph
 from muxgcl.kernels import Backend
 from muxgcl.methods import METHODS, Context, Method
 from muxgcl.runs import auto
-from muxgcl.runs.auto import Choice, choose
+from muxgcl.runs.auto import Choice, choose, hop_settings
 from muxgcl.runs.environment import commit, versions
 from muxgcl.runs.loop import Capture
 from muxgcl.runs.settings import TrainConfig, hints, preset, split_settings, unknown_name
@@ -60,15 +60,22 @@ class Plan:
         picked: list[Choice] = []
         if preset_name != "auto" or graph is None:
             start = preset(method, preset_name, dataset)
+        elif method == "mux-hop":
+            start, picked = hop_settings(graph)
         elif method in auto.METHODS:
             known = {**hints(TrainConfig), **hints(kind.Config)}
             picked = [choice for choice in choose(graph) if choice.key in known]
             start = {choice.key: choice.value for choice in picked}
         else:
-            start = preset(method, "paper", "default")
+            start = preset(method, "best", "default")
         given = overrides or {}
         values = {**start, **given}
-        if picked and "width" in given and "projection" in set(start) - set(given):
+        if (
+            method in auto.METHODS
+            and picked
+            and "width" in given
+            and "projection" in set(start) - set(given)
+        ):
             values["projection"] = values["width"]  # as the reason for it says
         train, settings = split_settings(values, TrainConfig, kind.Config)
         used = asdict(train) | asdict(settings)
@@ -82,7 +89,9 @@ class Plan:
             device=device,
             backend=backend,
             capture=capture,
-            choices=tuple(choice for choice in picked if used[choice.key] == choice.value),
+            choices=tuple(
+                choice for choice in picked if used.get(choice.key, choice.value) == choice.value
+            ),
         )
 
     @classmethod
@@ -90,9 +99,11 @@ class Plan:
         cls, tables: Mapping[str, Mapping[str, Any]], *, device: str | None = None
     ) -> Self:
         """The plan that a run folder's config.toml holds, maybe on another device."""
-        run = tables["run"]
+        run = tables.get("run", {})
+        if missing := [name for name in ("method", "preset", "dataset") if name not in run]:
+            raise UserError(f"the settings of a run need [run] with {missing[0]!r}, got {[*run]}")
         kind = find_method(run["method"])
-        (train,) = split_settings(tables["train"], TrainConfig)
+        (train,) = split_settings(tables.get("train", {}), TrainConfig)
         (settings,) = split_settings(tables.get("method", {}), kind.Config)
         known = {f.name: run[f.name] for f in fields(cls) if f.name in run}
         if device is not None:

@@ -18,7 +18,7 @@ from muxgcl.evaluate import (
 from muxgcl.evaluate.development import report_labels
 from muxgcl.tensors import AnyData
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 PROTOCOLS = ("holdout", "holdout-all", "public", "paper")
 MASKS = ("train_mask", "val_mask", "test_mask")
 
