@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 from torch.testing import assert_close
 
 from muxgcl.errors import UserError
-from muxgcl.losses.multiscale import MultiplexPatchContrast
+from muxgcl.losses.multiscale import WEIGHTS, MultiplexPatchContrast
 
 
 def tables(layers: int, n: int, d: int) -> dict[int, Tensor]:
@@ -28,7 +28,6 @@ def paper_loss(
     scale_weights: list[float],
     t: float,
     *,
-    released: bool = False,
     eta: str = "half",
 ) -> float:
     """The paper's objective with its sign turned, pair by pair."""
@@ -39,18 +38,17 @@ def paper_loss(
         if patches is None:
             return 1.0
         cosine = float(patches[near][i] @ patches[far][j])
-        return 1 - (1 + cosine) / 2 if eta == "half" else 1 - max(0.0, cosine)
+        return 1 - {"half": (1 + cosine) / 2, "clamp": max(0.0, cosine), "literal": cosine}[eta]
 
     def pair(u: dict[int, Tensor], v: dict[int, Tensor], i: int, k: int) -> float:
-        near, far = (k, last) if released else (last, k)
-        positive = math.exp(float(u[near][i] @ v[far][i]) / t)
+        positive = math.exp(float(u[last][i] @ v[k][i]) / t)
         negatives = 0.0
         for j in range(n):
             if j == i:
                 continue
-            inter = math.exp(float(u[near][i] @ v[far][j]) / t)
-            intra = math.exp(float(u[near][i] @ u[far][j]) / t)
-            negatives += omega(i, j, near, far) * (inter + intra)
+            inter = math.exp(float(u[last][i] @ v[k][j]) / t)
+            intra = math.exp(float(u[last][i] @ u[k][j]) / t)
+            negatives += omega(i, j, last, k) * (inter + intra)
         return -math.log(positive / (positive + negatives))
 
     total = 0.0
@@ -62,25 +60,88 @@ def paper_loss(
 
 @pytest.mark.parametrize("weights", [[0.3, 0.7], [0.2, 0.2, 0.6], [0.1, 0.4, 0.2, 0.3]])
 @pytest.mark.parametrize("affinity", [False, True])
-@pytest.mark.parametrize("released", [False, True])
-@pytest.mark.parametrize("eta", ["half", "clamp"])
+@pytest.mark.parametrize("eta", ["half", "clamp", "literal"])
 @pytest.mark.parametrize("backend", ["reference", "chunked"])
 def test_the_loss_is_the_papers_equations(
-    weights: list[float], affinity: bool, released: bool, eta: str, backend: str
+    weights: list[float], affinity: bool, eta: str, backend: str
 ) -> None:
     layers, n = len(weights) - 1, 7
     one, two = tables(layers, n, 5), tables(layers, n, 5)
     patches = list(tables(layers, n, 4).values()) if affinity else None
-    loss = MultiplexPatchContrast(
-        weights,
-        0.4,
-        direction="released" if released else "paper",
-        likelihood=eta,
-        backend=backend,
-    )
+    loss = MultiplexPatchContrast(weights, 0.4, likelihood=eta, backend=backend)
     got = sum(loss(stacked(one, two), patches).values())
-    want = paper_loss(one, two, patches, weights, 0.4, released=released, eta=eta)
+    want = paper_loss(one, two, patches, weights, 0.4, eta=eta)
     assert_close(got, torch.tensor(want, dtype=torch.float64))
+
+
+def released_loss(
+    one: dict[int, Tensor],
+    two: dict[int, Tensor],
+    patches: list[Tensor] | None,
+    lambdas: list[float],
+    t: float,
+) -> Tensor:
+    """The authors' code as dense matrices: anchors at scale k, samples at the last scale."""
+    last = len(lambdas) - 1
+
+    def weights(k: int, m: int) -> Tensor:
+        n = len(one[0])
+        if patches is None:
+            return torch.ones(n, n, dtype=torch.float64).fill_diagonal_(0)
+        likelihood = (patches[k] @ patches[m].T + 1) / 2
+        return (1 - likelihood).fill_diagonal_(0)
+
+    def anchored(a: dict[int, Tensor], b: dict[int, Tensor], k: int, w: Tensor) -> Tensor:
+        within = (a[k] @ a[last].T / t).exp()
+        between = (a[k] @ b[last].T / t).exp()
+        positive = between.diagonal()
+        return -(positive / (positive + (w * (within + between)).sum(1))).log()
+
+    loss = torch.zeros((), dtype=torch.float64)
+    for k, weight in enumerate(lambdas):
+        first = anchored(one, two, k, weights(last, k))
+        second = anchored(two, one, k, weights(k, last))
+        loss = loss + weight * ((first + second) / 2).mean()
+    return loss
+
+
+@pytest.mark.parametrize("lambdas", [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.2, 0.5, 0.3], [0.6, 0.4]])
+@pytest.mark.parametrize("affinity", [False, True])
+@pytest.mark.parametrize("backend", ["reference", "chunked"])
+def test_direction_released_is_the_loss_of_the_authors_code(
+    lambdas: list[float], affinity: bool, backend: str
+) -> None:
+    layers, n, t = len(lambdas) - 1, 9, 0.4
+    given = [tables(layers, n, 5) for _ in "ab"]
+    for side in given:
+        for table in side.values():
+            table.requires_grad_()
+    patches = list(tables(layers, n, 4).values()) if affinity else None
+    loss = MultiplexPatchContrast(lambdas, t, direction="released", backend=backend)
+    leaves = [table for side in given for table in side.values()]
+
+    def gradients(value: Tensor) -> list[Tensor]:
+        found = torch.autograd.grad(value, leaves, allow_unused=True)
+        return [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
+
+    got = sum(loss(stacked(*given), patches).values())
+    want = released_loss(*given, patches, lambdas, t)
+    assert_close(got, want)
+    assert_close(gradients(got), gradients(want))
+
+
+def test_the_views_of_the_authors_code_weigh_by_transposed_matrices() -> None:
+    one, two, patches = tables(2, 9, 4), tables(2, 9, 4), list(tables(2, 9, 3).values())
+    loss = MultiplexPatchContrast([1.0, 0.0, 0.0], 0.5, direction="released")
+    there, back = loss(stacked(one, two), patches), loss(stacked(two, one), patches)
+    assert abs(float(there["scale 0"] - back["scale 0"])) > 1e-3
+
+
+def test_literal_weights_are_twice_those_of_half() -> None:
+    cosine = torch.linspace(-1, 1, 9)
+    assert_close(WEIGHTS["literal"](cosine), 2 * WEIGHTS["half"](cosine))
+    assert_close(WEIGHTS["literal"](cosine), 1 - cosine)
+    assert_close(WEIGHTS["clamp"](cosine), 1 - cosine.clamp(min=0))
 
 
 def test_both_views_count_the_same() -> None:

@@ -84,6 +84,7 @@ def test_without_records_everything_is_missing_and_nothing_breaks(tmp_path: Path
         "mux-gcl pae holdout: cora (2), photo (2)",
         "mux-gcl mpc holdout: cora (2), photo (2)",
         "mux-gcl holdout: cora (2), photo (2)",
+        "mux-gcl script holdout: cora (2), photo (2)",
     ]
 
 

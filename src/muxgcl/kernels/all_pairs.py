@@ -208,15 +208,16 @@ class AllPairs:
     curve: Tensor | None  # [knots], instead of the offset and the slope
     temperature: float
     precision: Precision
+    most: float = 1.0  # what weights were divided by: those of a walk end at 1
 
     def sums(self) -> Tensor:
-        """Parts of the anchors' sums [parts, n] alone, times `LARGEST`."""
+        """Parts of the anchors' sums [parts, n] alone, times `LARGEST / most`."""
         found = self._walk(self.anchors, self.keys, SUMS, math.log2(LARGEST), pulls=False)[0]
         assert found is not None
         return found
 
     def forward(self) -> tuple[Tensor, Tensor]:
-        """Parts of the anchors' sums [parts, n] and pulls [parts, n, D], times `LARGEST`."""
+        """Parts of the anchors' sums [parts, n] and pulls [parts, n, D], `LARGEST / most` fold."""
         sums, pulls = self._walk(self.anchors, self.keys, FORWARD, math.log2(LARGEST))
         assert sums is not None
         assert pulls is not None
