@@ -47,6 +47,18 @@ def assign(z: Table, clusters: int, *, seed: int = 0) -> Labels:
         return kmeans(z.astype(np.float32), clusters, starts=STARTS, seed=seed)
 
 
+def compare(groups: Labels, y: Labels) -> ClusteringResult:
+    """How far given clusters agree with the classes of the labelled nodes."""
+    groups, y = np.asarray(groups), checked_labels(y, len(groups))
+    labelled = y >= 0
+    if not labelled.any():
+        raise UserError("expected labels to compare the clusters with, got none")
+    return ClusteringResult(
+        (mutual_information(y[labelled], groups[labelled]),),
+        (rand_index(y[labelled], groups[labelled]),),
+    )
+
+
 def cluster(
     z: Table, y: Labels, *, clusters: int | None = None, repeats: int = 5, seed: int = 0
 ) -> ClusteringResult:
