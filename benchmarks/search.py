@@ -16,8 +16,10 @@ import json
 import multiprocessing
 import os
 import random
+import statistics
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -156,55 +158,78 @@ def work(job: dict[str, Any]) -> None:
         settings, rung = search.next()
         seed = FIRST_SEED + rung
         try:
-            found = train(job, settings, seed, graph, y, splits)
+            for done, found in train(job, settings, seed, graph, y, splits):
+                row = {**of_job(job), "settings": {**settings, **done}, "seed": seed}
+                append(search.out, {**row, **found, **facts})
         except Exception as error:  # a candidate that cannot be trained loses
             print(f"{job['dataset']} {settings}: {error}", file=sys.stderr)
             torch.cuda.empty_cache()
-            found = {"accuracy": dict.fromkeys(job["readouts"], 0.0), "error": str(error)[:200]}
-        row = {
-            "kind": "search",
-            "method": job["method"],
-            "dataset": job["dataset"],
-            "preset": job["preset"],
-            "settings": settings,
-            "seed": seed,
-            **found,
-            **facts,
-        }
-        append(search.out, row)
+            lost = {"accuracy": dict.fromkeys(job["readouts"], 0.0), "error": str(error)[:200]}
+            append(search.out, {**of_job(job), "settings": settings, "seed": seed, **lost, **facts})
+
+
+def of_job(job: dict[str, Any]) -> dict[str, Any]:
+    """What all records of a worker share."""
+    return {"kind": "search", **{key: job[key] for key in ("method", "dataset", "preset")}}
 
 
 def train(
     job: dict[str, Any], settings: dict[str, Any], seed: int, graph: Any, y: Any, splits: Any
-) -> dict[str, Any]:
-    """One training, judged once for each readout."""
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """One training, judged for each readout; at a constant rate a shorter one is part of it."""
+    from muxgcl.runs.loop import Trainer
+    from muxgcl.runs.plan import Plan, build
+    from muxgcl.seeding import seeded
+
+    plan = Plan.make(
+        job["method"], job["preset"], job["dataset"], settings, seed=seed, device=job["device"]
+    )
+    epochs = plan.train.epochs
+    constant = getattr(plan.settings, "schedule", "cosine") == "constant"
+    looks = {epochs * k // job["looks"] for k in range(1, job["looks"])} if constant else set()
+    begin, spent = time.perf_counter(), 0.0
+    with seeded(seed, graph.device):
+        method = build(plan, graph, Path(job["cache"]))
+        method.prepare(graph)
+        method.milestones = tuple(sorted({*method.milestones, *looks}))
+        trainer = Trainer(method, graph, plan.train)
+        times: list[float] = []
+        for block in trainer.blocks():
+            times += [epoch.seconds for epoch in block]
+            if trainer.epoch in looks or trainer.epoch == epochs:
+                so_far = time.perf_counter() - begin - spent
+                found = judge(job, method, graph, y, splits)
+                spent = time.perf_counter() - begin - so_far
+                facts = {
+                    "epochs": trainer.epoch,
+                    "seconds": round(so_far, 2),
+                    "epoch_ms": round(1000 * statistics.median(times), 3),
+                }
+                yield {"epochs": trainer.epoch} if looks else {}, {**found, **facts}
+
+
+def judge(job: dict[str, Any], method: Any, graph: Any, y: Any, splits: Any) -> dict[str, Any]:
+    """The linear probe for each readout, on splits of the development half."""
     import torch
 
     from muxgcl.evaluate.device_probe import answers
     from muxgcl.evaluate.probe import STRENGTHS
     from muxgcl.nn.readout import Readout
-    from muxgcl.runs.fit import fit
-    from muxgcl.runs.plan import Plan
 
-    plan = Plan.make(
-        job["method"], job["preset"], job["dataset"], settings, seed=seed, device=job["device"]
-    )
-    begin = time.perf_counter()
-    fitted = fit(plan, graph, cache=Path(job["cache"]))
-    trained = time.perf_counter()
-    method = fitted.method.eval()
     tables = {}
+    method.eval()
     with torch.no_grad():
         if hasattr(method, "readout"):
-            last = method.readout.last
-            for name, (kind, early, features) in READOUTS.items():
-                if name not in job["readouts"]:
-                    continue
+            before, last = method.readout, method.readout.last
+            for name in job["readouts"]:
+                kind, early, features = READOUTS[name]
                 weights = () if kind == "last" else (*[early] * last, 1.0)
                 method.readout = Readout(kind, weights, features, last)
-                tables[name] = method.embed(fitted.graph).float()
+                tables[name] = method.embed(graph).float()
+            method.readout = before
         else:
-            tables["last"] = method.embed(fitted.graph).float()
+            tables["last"] = method.embed(graph).float()
+    method.train()
     accuracy, signs = {}, {}
     for name, table in tables.items():
         found = answers(table, y, splits, STRENGTHS)
@@ -213,15 +238,8 @@ def train(
         ]
         accuracy[name] = round(100 * sum(right) / len(right), 4)
         if name == "late" or len(tables) == 1:
-            signs[name] = label_free(table, fitted.graph)
-    return {
-        "accuracy": accuracy,
-        "label_free": signs,
-        "epochs": plan.train.epochs,
-        "seconds": round(trained - begin, 2),
-        "probe_seconds": round(time.perf_counter() - trained, 2),
-        "epoch_ms": round(fitted.epoch_ms, 3),
-    }
+            signs = label_free(table, graph)
+    return {"accuracy": accuracy, "label_free": signs}
 
 
 def label_free(table: Any, graph: Any) -> dict[str, float]:
@@ -268,6 +286,7 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=["cora=2"], help="name=workers, ...")
     parser.add_argument("--preset", default="best")
     parser.add_argument("--readouts", nargs="+", default=list(READOUTS))
+    parser.add_argument("--looks", type=int, default=1, help="times to judge one training")
     parser.add_argument("--minutes", type=float, default=8)
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--draw", type=int, default=0, help="seed of the draws")
@@ -290,6 +309,7 @@ def main() -> None:
                     "preset": args.preset,
                     "splits": args.splits,
                     "readouts": args.readouts,
+                    "looks": args.looks,
                     "draw": 1000 * args.draw + len(workers),
                     "device": args.device,
                     "data_root": args.data_root,

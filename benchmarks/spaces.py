@@ -34,7 +34,7 @@ def mux_hop(dataset: str) -> Space:
     """MUX-GCL over hops."""
     small = dataset in SMALL
     return {
-        "epochs": [60, 100, 150, 200, 300] if small else [250, 400, 600],
+        "epochs": [60, 100, 150, 200, 300] if small else [600, 900, 1200],
         "lr": [2e-4, 3e-4, 5e-4, 1e-3] if small else [5e-4, 1e-3, 2e-3],
         "weight_decay": [0.0, 1e-3, 1e-2, 1e-1],
         "hops": [1, 2, 2, 2, 3, 4],
@@ -96,15 +96,30 @@ START: dict[str, dict[str, list[Candidate]]] = {
             {"row_normalize": False, "convolutions": 1, "drop_features": 0.4, "dropout": 0.2},
             {"row_normalize": False, "drop_edges": (0.7, 0.7), "anchors": "all"},
         ],
-        "large": [
-            {"anchors": "all", "epochs": 400},
-            {"anchors": "all", "epochs": 400, "temperature": 0.2},
-            {"anchors": "all", "epochs": 400, "drop_edges": (0.7, 0.7)},
-            {"anchors": "all", "epochs": 400, "scale_weights": (0.34, 0.33, 0.33)},
-            {"anchors": "all", "epochs": 400, "scale_weights": (0.8, 0.1, 0.1)},
-            {"anchors": "all", "epochs": 400, "hidden": 2048, "width": 2048},
-            {"anchors": "all", "epochs": 250, "lr": 2e-3},
-            {"anchors": "all", "epochs": 400, "schedule": "cosine", "warm_up": 0.1},
+        "photo": [
+            {"scale_weights": (1.0, 0.0, 0.0), "epochs": 1500},
+            {"anchors": "all", "epochs": 1200},
+            {"anchors": "all", "epochs": 1200, "drop_edges": (0.7, 0.7)},
+            {"scale_weights": (1.0, 0.0, 0.0), "epochs": 1500, "drop_edges": (0.7, 0.7)},
+            {"anchors": "all", "epochs": 1200, "scale_weights": (0.5, 0.5, 0.0)},
+        ],
+        "computers": [
+            {"anchors": "all", "epochs": 1200},
+            {"epochs": 1800, "scale_weights": (0.34, 0.33, 0.33)},
+            {"anchors": "all", "epochs": 900, "scale_weights": (0.34, 0.33, 0.33), "width": 2048},
+            {"anchors": "all", "epochs": 900, "drop_features": 0.2, "dropout": 0.2},
+        ],
+        "pubmed": [
+            {"drop_edges": (0.7, 0.7), "epochs": 600},
+            {"temperature": 0.15, "drop_edges": (0.7, 0.7), "epochs": 600},
+            {"row_normalize": False, "drop_edges": (0.7, 0.7), "epochs": 600},
+            {
+                "temperature": 0.15,
+                "anchors": "all",
+                "drop_edges": (0.7, 0.7),
+                "scale_weights": (0.34, 0.33, 0.33),
+                "epochs": 450,
+            },
         ],
     },
 }
@@ -112,4 +127,4 @@ START: dict[str, dict[str, list[Candidate]]] = {
 
 def start(method: str, dataset: str) -> list[Candidate]:
     """Candidates that a search begins with."""
-    return START.get(method, {}).get("small" if dataset in SMALL else "large", [{}])
+    return START.get(method, {}).get("small" if dataset in SMALL else dataset, [{}])

@@ -73,8 +73,10 @@ def test_a_positive_far_away_has_a_finite_loss(temperature: float, itself: bool)
                  rtol=1e-3, atol=0)  # fmt: skip
 
 
-@pytest.mark.parametrize(("d", "r"), [(1, 1), (16, 100), (129, 0), (300, 17), (512, 512)])
-def test_any_width_up_to_512(d: int, r: int) -> None:
+@pytest.mark.parametrize(
+    ("d", "r"), [(1, 1), (16, 100), (129, 0), (300, 17), (512, 512), (1000, 40)]
+)
+def test_any_width_up_to_1024(d: int, r: int) -> None:
     tables = [unit(70, d), unit(140, d)]
     weight = pair_weight(70, 70, r) if r else None
     assert_agrees(fused.negative_sum, tables, weight, spread(70), temperature=0.5, nodes=70)
@@ -261,8 +263,8 @@ def test_programs_fill_the_processors(blocks: int, tiles: int, parts: int) -> No
 
 
 def test_what_the_kernel_cannot_do_is_said_in_a_line() -> None:
-    z, wide = unit(4, 8), unit(2, 600)
-    with pytest.raises(UserError, match="got 600"):
+    z, wide = unit(4, 8), unit(2, 1100)
+    with pytest.raises(UserError, match="got 1100"):
         fused.negative_sum(wide, wide, temperature=0.4)
     with pytest.raises(UserError, match="got 'fp8'"):
         fused.negative_sum(z, z, temperature=0.4, precision="fp8")

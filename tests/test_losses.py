@@ -1,9 +1,8 @@
 """Equations 1 to 5 of the paper as triple loops in float64, against the module."""
 
-import math
-
 import pytest
 import torch
+from paper_loops import paper_loss, released_loss
 from torch import Tensor
 from torch.nn.functional import normalize
 from torch.testing import assert_close
@@ -21,43 +20,6 @@ def stacked(one: dict[int, Tensor], two: dict[int, Tensor]) -> dict[int, Tensor]
     return {k: torch.cat([one[k], two[k]]) for k in one}
 
 
-def paper_loss(
-    one: dict[int, Tensor],
-    two: dict[int, Tensor],
-    patches: list[Tensor] | None,
-    scale_weights: list[float],
-    t: float,
-    *,
-    eta: str = "half",
-) -> float:
-    """The paper's objective with its sign turned, pair by pair."""
-    last = len(scale_weights) - 1
-    n = len(one[last])
-
-    def omega(i: int, j: int, near: int, far: int) -> float:
-        if patches is None:
-            return 1.0
-        cosine = float(patches[near][i] @ patches[far][j])
-        return 1 - {"half": (1 + cosine) / 2, "clamp": max(0.0, cosine), "literal": cosine}[eta]
-
-    def pair(u: dict[int, Tensor], v: dict[int, Tensor], i: int, k: int) -> float:
-        positive = math.exp(float(u[last][i] @ v[k][i]) / t)
-        negatives = 0.0
-        for j in range(n):
-            if j == i:
-                continue
-            inter = math.exp(float(u[last][i] @ v[k][j]) / t)
-            intra = math.exp(float(u[last][i] @ u[k][j]) / t)
-            negatives += omega(i, j, last, k) * (inter + intra)
-        return -math.log(positive / (positive + negatives))
-
-    total = 0.0
-    for k, weight in enumerate(scale_weights):
-        for i in range(n):
-            total += weight * (pair(one, two, i, k) + pair(two, one, i, k)) / (2 * n)
-    return total
-
-
 @pytest.mark.parametrize("weights", [[0.3, 0.7], [0.2, 0.2, 0.6], [0.1, 0.4, 0.2, 0.3]])
 @pytest.mark.parametrize("affinity", [False, True])
 @pytest.mark.parametrize("eta", ["half", "clamp", "literal"])
@@ -72,37 +34,6 @@ def test_the_loss_is_the_papers_equations(
     got = sum(loss(stacked(one, two), patches).values())
     want = paper_loss(one, two, patches, weights, 0.4, eta=eta)
     assert_close(got, torch.tensor(want, dtype=torch.float64))
-
-
-def released_loss(
-    one: dict[int, Tensor],
-    two: dict[int, Tensor],
-    patches: list[Tensor] | None,
-    lambdas: list[float],
-    t: float,
-) -> Tensor:
-    """The authors' code as dense matrices: anchors at scale k, samples at the last scale."""
-    last = len(lambdas) - 1
-
-    def weights(k: int, m: int) -> Tensor:
-        n = len(one[0])
-        if patches is None:
-            return torch.ones(n, n, dtype=torch.float64).fill_diagonal_(0)
-        likelihood = (patches[k] @ patches[m].T + 1) / 2
-        return (1 - likelihood).fill_diagonal_(0)
-
-    def anchored(a: dict[int, Tensor], b: dict[int, Tensor], k: int, w: Tensor) -> Tensor:
-        within = (a[k] @ a[last].T / t).exp()
-        between = (a[k] @ b[last].T / t).exp()
-        positive = between.diagonal()
-        return -(positive / (positive + (w * (within + between)).sum(1))).log()
-
-    loss = torch.zeros((), dtype=torch.float64)
-    for k, weight in enumerate(lambdas):
-        first = anchored(one, two, k, weights(last, k))
-        second = anchored(two, one, k, weights(k, last))
-        loss = loss + weight * ((first + second) / 2).mean()
-    return loss
 
 
 @pytest.mark.parametrize("lambdas", [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.2, 0.5, 0.3], [0.6, 0.4]])

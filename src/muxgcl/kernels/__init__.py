@@ -1,7 +1,7 @@
 """The one sum that is quadratic in the number of nodes, behind one door.
 
-`negative_sum` and `contrast` are defined in `reference.py`; `chunked.py` and `fused.py` compute the
-same without ever holding an n x m matrix.
+`negative_sum`, `pair_sum` and `contrast` are defined in `reference.py`; `chunked.py` and `fused.py`
+compute the same without ever holding an n x m matrix.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from importlib import import_module
 from torch import Tensor
 
 from muxgcl.errors import UserError
+from muxgcl.kernels.pair_function import Exponential, LogGap, PairFunction, Sigmoid
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
@@ -18,6 +19,9 @@ from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 # of a training step in full precision, those outside the contrast too
 Backend = str
 BACKENDS = ("auto", "reference", "chunked", "fused")
+COLD = (
+    0.025  # below this all of a row's exponentials may underflow: `chunked` takes it into account
+)
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 
 
@@ -49,6 +53,19 @@ def negative_sum(
     return function(anchor, keys, weight, temperature=temperature, nodes=nodes)
 
 
+def pair_sum(
+    anchor: Nodes,
+    keys: Candidates,
+    function: PairFunction,
+    *,
+    nodes: Ids = None,
+    backend: Backend = "auto",
+) -> PerNode:
+    """Sum over the other nodes' keys of a function of the cosine."""
+    found = _function("pair_sum", resolve(backend, cuda=anchor.is_cuda))
+    return found(anchor, keys, function, nodes=nodes)
+
+
 def contrast(
     anchor: Nodes,
     keys: Nodes,
@@ -62,6 +79,8 @@ def contrast(
 
     The positive of an anchor is its own node in the next view of the keys.
     """
+    if backend == "auto" and temperature < COLD:
+        backend = "chunked"
     function = _function("contrast", resolve(backend, cuda=anchor.is_cuda))
     return function(anchor, keys, weight, temperature=temperature, nodes=nodes)
 
@@ -76,9 +95,14 @@ __all__ = [
     "BACKENDS",
     "PRECISIONS",
     "Backend",
+    "Exponential",
     "Ids",
+    "LogGap",
+    "PairFunction",
     "PairWeight",
+    "Sigmoid",
     "contrast",
     "negative_sum",
+    "pair_sum",
     "resolve",
 ]

@@ -17,6 +17,7 @@ from operator import add
 from typing import Literal, NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from muxgcl.errors import UserError
@@ -24,6 +25,7 @@ from muxgcl.kernels import Backend, PairWeight, contrast, negative_sum
 from muxgcl.kernels.reference import info_nce
 from muxgcl.shapes import Nodes, Scalar
 
+Patches = Float[Tensor, "p r"]  # one row a node
 Direction = Literal["paper", "released"]
 Likelihood = Literal["half", "clamp", "literal"]
 Anchors = Literal["last", "all"]
@@ -103,7 +105,7 @@ class MultiplexPatchContrast(nn.Module):
         return {*self.terms, *self.anchors}
 
     def forward(
-        self, tables: Mapping[int, Nodes], patches: Sequence[Nodes] | None = None
+        self, tables: Mapping[int, Nodes], patches: Sequence[Patches] | None = None
     ) -> dict[str, Scalar]:
         """The weighted term of each scale.
 
@@ -123,7 +125,7 @@ class MultiplexPatchContrast(nn.Module):
     def _contrast(
         self,
         tables: Mapping[int, Nodes],
-        patches: Sequence[Nodes] | None,
+        patches: Sequence[Patches] | None,
         anchor: int,
         sample: int,
     ) -> Scalar:
@@ -139,7 +141,7 @@ class MultiplexPatchContrast(nn.Module):
             backend=self.backend,
         )
 
-    def _released(self, anchors: Nodes, keys: Nodes, near: Nodes, far: Nodes) -> Scalar:
+    def _released(self, anchors: Nodes, keys: Nodes, near: Patches, far: Patches) -> Scalar:
         """View 1 weighs its pairs by the transposed weights of view 2."""
         losses = []
         views = zip(anchors.chunk(2), reversed(keys.chunk(2)), strict=True)
@@ -156,5 +158,5 @@ class MultiplexPatchContrast(nn.Module):
             losses.append(info_nce(anchor, positive, negatives, temperature=self.temperature))
         return torch.cat(losses).mean()
 
-    def _weight(self, rows: Nodes, cols: Nodes) -> PairWeight:
+    def _weight(self, rows: Patches, cols: Patches) -> PairWeight:
         return PairWeight(rows, cols, self.line.offset, self.line.slope, most=self.line.most)

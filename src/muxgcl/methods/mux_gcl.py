@@ -100,3 +100,8 @@ class MuxGcl(Method):
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""
         return self.readout(self.encoder(clean(graph), self.readout.scales), graph)
+
+    def forget(self) -> None:
+        """Let go of the patches too: only the loss reads them."""
+        super().forget()
+        self.patches = None

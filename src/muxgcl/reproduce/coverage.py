@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from muxgcl.io.files import read_lines
 from muxgcl.reproduce.numbers import DASH
-from muxgcl.reproduce.records import json_lines
 from muxgcl.reproduce.typeset import Table, markdown
 
 PAGE = Path("docs/evaluation.md")
@@ -12,7 +12,7 @@ NAMES = {"bootstrap": "before", "t": "now"}
 
 def coverage_table(path: Path) -> Table:
     """One row a pattern of variances, before and now side by side for each number of seeds."""
-    rows = json_lines(path)
+    rows = read_lines(path)
     found = {(r["pattern"], r["seeds"], r["interval"]): r["coverage"] for r in rows}
     seeds = sorted({row["seeds"] for row in rows})
     body = [

@@ -8,11 +8,12 @@ import numpy as np
 
 from muxgcl.evaluate import Difference, paired_difference, summarise
 from muxgcl.io import DATASETS
+from muxgcl.io.files import read_lines
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import FIVE, Scope
 from muxgcl.reproduce.job import settings_of, stated
 from muxgcl.reproduce.paper import TABLE1, TITLES, Printed
-from muxgcl.reproduce.records import Found, json_lines
+from muxgcl.reproduce.records import Found
 from muxgcl.reproduce.typeset import Table
 from muxgcl.runs.plan import Plan
 
@@ -79,7 +80,7 @@ def _best(folder: Path, protocol: str) -> Iterator[tuple[str, Scores]]:
 
 def _judged(file: Path, protocol: str) -> list[dict[str, Any]]:
     """The lines of one protocol; those that name none are older than `holdout` is now."""
-    return [row for row in json_lines(file) if row.get("protocol", "holdout-all") == protocol]
+    return [row for row in read_lines(file) if row.get("protocol", "holdout-all") == protocol]
 
 
 def _by_preset(file: Path, preset: str, protocol: str) -> Iterator[tuple[str, Scores]]:

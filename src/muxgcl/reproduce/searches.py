@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from muxgcl.reproduce.records import json_lines
+from muxgcl.io.files import read_lines
 
 HALVES = {  # the development half of each graph, by its hash
     "cora": "15b24c331e3ea421",
@@ -36,7 +36,7 @@ def search_doubts(folder: Path) -> Iterator[str]:
                 )
             continue
         try:
-            rows = json_lines(path)
+            rows = read_lines(path)
         except ValueError as error:
             yield f"{path.name}: malformed: {error}"
             continue

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from muxgcl.evaluate import PaperProtocol, cluster, compare, development_hash, holdout
 from muxgcl.evaluate.development import report_labels
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 AHEAD = 3  # pieces of work a worker that may wait: embeddings take memory
 
 
@@ -93,7 +93,7 @@ def score_clusters(z: Any, y: Array, seed: int, protocol: str) -> dict[str, Any]
 
 def score_assignment(groups: Array, y: Array, protocol: str) -> dict[str, Any]:
     """Clusters that a method has of its own, against the same classes."""
-    found = compare(groups, y if protocol == "holdout-all" else report_labels(y))
+    found = compare([groups], y if protocol == "holdout-all" else report_labels(y))
     return {"own_nmi": list(found.nmi_scores), "own_ari": list(found.ari_scores)}
 
 

@@ -81,9 +81,11 @@ class Plan:
     @classmethod
     def from_tables(cls, tables: Mapping[str, Mapping[str, Any]], **rest: Any) -> Self:
         """The plan that a run folder's config.toml holds."""
-        run = tables["run"]
+        run = tables.get("run", {})
+        if missing := [name for name in ("method", "preset", "dataset") if name not in run]:
+            raise UserError(f"the settings of a run need [run] with {missing[0]!r}, got {[*run]}")
         kind = find_method(run["method"])
-        (train,) = split_settings(tables["train"], TrainConfig)
+        (train,) = split_settings(tables.get("train", {}), TrainConfig)
         (settings,) = split_settings(tables.get("method", {}), kind.Config)
         known = {f.name for f in fields(cls)} & set(run)
         return cls(train=train, settings=settings, **{**{k: run[k] for k in known}, **rest})

@@ -28,7 +28,7 @@ from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
 from muxgcl.tensors import AnyData
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 PROTOCOLS = ("holdout", "holdout-all", "public", "paper")
 MASKS = ("train_mask", "val_mask", "test_mask")
 

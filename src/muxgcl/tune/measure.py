@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ class NotFinite(UserError):
     """Training ended in embeddings that are no numbers."""
 
 
+@runtime_checkable
 class Measure(Protocol):
     """Trains and judges; the first of its figures is what settings are chosen by."""
 
