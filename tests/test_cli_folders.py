@@ -80,7 +80,7 @@ def test_the_runs_own_embeddings_and_clusters_need_no_other_file(
     assert np.array_equal(np.load(tmp_path / "z.npy"), Run(out).embeddings()[1])
     status, text, _ = ask(capsys, "cluster", str(out))
     assert status == 0
-    assert "nmi" in text  # to standard output: it was asked for
+    assert "NMI" in text  # to standard output: it was asked for
 
 
 def test_a_start_that_fails_can_be_tried_again(

@@ -14,12 +14,13 @@ from reproduce_cases import FACTS, LEVEL, SMALL, fill, record_of, result_of
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
+from muxgcl.io.files import read_lines
 from muxgcl.reproduce import coverage, engine, numbers
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
 from muxgcl.reproduce.paper import Printed
-from muxgcl.reproduce.records import Found, Shelf, json_lines, make_record
+from muxgcl.reproduce.records import Found, Shelf, make_record
 from muxgcl.reproduce.render import render, told, write, write_figure
 from muxgcl.reproduce.typeset import Table, latex, markdown
 
@@ -231,7 +232,7 @@ def test_the_coverage_of_intervals_is_that_of_the_records() -> None:
 
 
 def test_recorded_intervals_cover_from_five_seeds_on_and_are_not_given_before() -> None:
-    rows = json_lines(ROOT / "records" / "coverage.jsonl")
+    rows = read_lines(ROOT / "records" / "coverage.jsonl")
     now = [row for row in rows if row["interval"] == "t"]
     assert {row["seeds"] for row in now} == {1, 3, 5, 10}
     for row in now:

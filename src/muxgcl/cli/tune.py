@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -9,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from muxgcl.app.judge import stops_are_told
+from muxgcl.app.source import Source
 from muxgcl.cli import options
 from muxgcl.cli.app import app
-from muxgcl.cli.progress import console, search_bar
-from muxgcl.cli.source import Source
+from muxgcl.cli.progress import console, results, search_bar
+from muxgcl.cli.screen import Screen
 from muxgcl.errors import UserError
+from muxgcl.evaluate.controls import control_name
 from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
 from muxgcl.runs.fit import Stopped
@@ -83,20 +87,22 @@ def tune(
     """
     from muxgcl import tune as tuning
 
-    where = Source(
-        graph=graph,
+    load = options.load_options(
         data_root=data_root,
         features=features,
         labels=labels,
         label_column=label_column,
         id_column=id_column,
-        source_column=source,
-        target_column=target,
-        weight_column=weight,
+        source=source,
+        target=target,
+        weight=weight,
         header=header,
     )
-    loaded = where.open()
-    tensors = Graph.from_data(loaded.tensors)
+    where = Source(graph, load)
+    with Screen(quiet=quiet) as screen, stops_are_told("loading", resumable=False):
+        screen.phase("loading")
+        loaded = where.open()
+        tensors = Graph.from_data(loaded.tensors)
     measure = tuning.measure_of(
         loaded,
         tensors,
@@ -128,10 +134,11 @@ def tune(
                 on_trial=lambda tried: bar.trial(len(tried), _so_far(tried)),
                 on_block=bar.block,
             )
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             raise Stopped(
                 f"stopped after {bar.done} of {trials} trials, which are kept in {file}; "
-                f"go on with: {shlex.join(['muxgcl', *sys.argv[1:]])}"
+                f"go on with: {shlex.join(['muxgcl', *sys.argv[1:]])}",
+                getattr(stop, "number", signal.SIGINT),
             ) from None
     figures = ", ".join(f"{name} {value:.4g}" for name, value in outcome.best.figures.items())
     source_line = (
@@ -145,7 +152,12 @@ def tune(
 
 
 def _finish(outcome: "Outcome", file: Path, best_file: Path, method: str, as_json: bool) -> None:
-    console.print(f"best: {_words(outcome.best)}; preset auto: {_words(outcome.auto)}")
+    where = console if as_json else results
+    where.print(f"best: {_words(outcome.best)}; preset auto: {_words(outcome.auto)}")
+    for name, value in outcome.controls.items():
+        where.print(f"  control {control_name(name)}: {value:.2f}")
+    if outcome.verdict is not None:
+        where.print(outcome.verdict)
     console.print(f"settings: {best_file}; use them with --preset {best_file}")
     if as_json:
         best = outcome.best
@@ -157,6 +169,8 @@ def _finish(outcome: "Outcome", file: Path, best_file: Path, method: str, as_jso
             "failed": sum(trial.failure is not None for trial in outcome.tried),
             "best": {"trial": best.number, **best.figures, "settings": outcome.settings},
             "auto": outcome.auto.figures or None,
+            "controls": outcome.controls,
+            "verdict": outcome.verdict,
         }
         print(json.dumps(found))
 

@@ -4,11 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-CONTROLS = {
-    "raw": "raw features",
-    "untrained": "untrained encoder",
-    "propagation": "propagated features",
-}
+from muxgcl.evaluate.controls import control_name
+
 MEASURES = {
     "accuracy": "accuracy (%)",
     "macro_f1": "macro F1 (%)",
@@ -69,7 +66,7 @@ def flatten(scores: Mapping[str, Any]) -> list[Score]:
         score
         for control, parts in dict(scores.get("controls", {})).items()
         for name, part in _by_protocol(parts).items()
-        for score in _protocol(CONTROLS.get(control, str(control)), name, part)
+        for score in _protocol(control_name(str(control)), name, part)
     ]
     return own + controls
 

@@ -51,7 +51,8 @@ def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     if name == "best" and name not in tables:
         name = "paper"
     if name not in tables:
-        raise UserError(f"{method} has no preset {name!r}; it has {', '.join(tables)}")
+        known = ", ".join(dict.fromkeys(["best", *tables, "auto"]))
+        raise UserError(f"{method} has no preset {name!r}; it has {known}, or a .toml file")
     return _without_source(tables[name].get(dataset) or tables[name].get("default") or {})
 
 

@@ -12,9 +12,11 @@ import torch
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Split, development_hash, development_splits, link_prediction, probe
 from muxgcl.evaluate.arrays import Labels, Rows
+from muxgcl.evaluate.controls import MAJORITY, majority
 from muxgcl.evaluate.development import development_labels
 from muxgcl.graph import Graph
 from muxgcl.io.load import Loaded
+from muxgcl.runs.controls import control_tables
 from muxgcl.runs.fit import fit
 from muxgcl.runs.held_out import SHARE, without_links
 from muxgcl.runs.loop import Epoch
@@ -73,6 +75,14 @@ class ByLabels:
             z = _train(plan, self.graph, seed, cache, on_block)
             found.append(probe(z, self.y, self.splits).accuracy.mean)
         return {"development_accuracy": float(np.mean(found))}
+
+    def controls(self, plan: Plan) -> dict[str, float]:
+        """The same accuracy, on the same splits, for what needs no training."""
+        tables = control_tables(plan, self.graph)
+        found = {
+            name: probe(table, self.y, self.splits).accuracy.mean for name, table in tables.items()
+        }
+        return {**found, MAJORITY: majority(self.y, self.splits).accuracy.mean}
 
 
 class ByLinks:
