@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from muxgcl.augment import clean
@@ -51,6 +52,10 @@ class Method(nn.Module, ABC):
     def embed(self, graph: Graph) -> Nodes:
         """The embedding of every node of the un-augmented graph."""
         return self.encoder.embed(clean(graph))
+
+    def assignment(self, graph: Graph) -> Int[Tensor, " n"] | None:
+        """The cluster of every node, from a method that has clusters of its own."""
+        return None
 
     def after_step(self) -> None:
         """What a method does after each optimizer step, such as moving an average."""
