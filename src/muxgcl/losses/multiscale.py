@@ -11,7 +11,7 @@ With `anchors = "all"` every scale is an anchor as well, weighted as it is among
 $\sum_l \sum_k \lambda_l \lambda_k\, \ell^{lk}$ instead of $\sum_k \lambda_k\, \ell^{Lk}$. Ours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Literal, NamedTuple
@@ -69,6 +69,8 @@ class MultiplexPatchContrast(nn.Module):
         anchors: "last" has anchors at scale L alone, "all" at every scale.
         backend: how to compute it; "auto" takes the fused kernel where it runs.
     """
+
+    __call__: Callable[..., dict[str, Scalar]]  # as `forward`; of a module torch only says Any
 
     def __init__(
         self,

@@ -118,4 +118,5 @@ def modularity(clusters: Nodes, edges: SparseMatrix) -> Scalar:
 def collapse(clusters: Nodes) -> Scalar:
     """0 for clusters of equal size, sqrt(k) - 1 for one that has all nodes."""
     nodes, count = clusters.shape
-    return math.sqrt(count) / nodes * clusters.sum(0).norm() - 1
+    size: Tensor = clusters.sum(0).norm()
+    return size * (math.sqrt(count) / nodes) - 1
