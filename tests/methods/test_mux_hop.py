@@ -75,7 +75,7 @@ def test_scale_k_is_the_perceptron_after_k_products_with_the_adjacency(
     hops: int, depth: int
 ) -> None:
     graph = double(graph_of())
-    weights = [1 / (hops + 1)] * (hops + 1)
+    weights = (1 / (hops + 1),) * (hops + 1)
     method = method_of(graph, hops=hops, depth=depth, scale_weights=weights, row_normalize=False)
     method.double()
     view = clean(graph)
@@ -356,6 +356,7 @@ def test_batch_normalisation_in_training_uses_the_nodes_at_hand() -> None:
         ({"affinity": "spectral"}, "affinity must be one of"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_a_wrong_setting_is_one_clear_line(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         method_of(graph_of(), **settings)
