@@ -1,10 +1,25 @@
-"""Tiny graphs, one seed, one thread."""
+"""Tiny graphs, one seed, one thread; shapes are checked at every call."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from jaxtyping import config, install_import_hook
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+
+def checked_modules() -> list[str]:
+    """Every module of ours but Triton's, and the commands, whose annotations are Typer's."""
+    files = [file for file in SOURCE.rglob("*.py") if not file.stem.startswith("__")]
+    files = [file for file in files if "@triton.jit" not in file.read_text(encoding="utf-8")]
+    paths = [file.relative_to(SOURCE).with_suffix("").parts for file in files]
+    return [".".join(path) for path in paths if "cli" not in path]
+
+
+install_import_hook(checked_modules(), "shape_checks.checked")  # before the first import of ours
 
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # before Triton is imported
@@ -15,6 +30,14 @@ torch.set_num_threads(1)
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Types are not checked: a user's mistake shall come to where we refuse it."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
 
 
 # of the command line, which loads only where it is tested
@@ -38,6 +61,6 @@ def trained(own: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     from cli_cases import FAST, command_line
 
     out = tmp_path_factory.mktemp("runs") / "run"
-    words = ["run", *own, "--method", "grace", *FAST, "--out", str(out), "--controls"]
+    words = ["run", *own, "--method", "grace", *FAST, "--out", str(out)]
     assert command_line([*words, "--no-report"]) == 0
     return out

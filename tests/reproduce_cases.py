@@ -9,6 +9,7 @@ import numpy as np
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
 from muxgcl.reproduce.records import Record, Shelf, make_record
+from muxgcl.reproduce.searches import HALVES
 
 FACTS: dict[str, Any] = {
     "epoch_ms": 12.5,
@@ -26,7 +27,7 @@ SMALL = Scope(
     splits=3,
 )
 LEVEL = {"raw": 64.0, "sgc": 82.0, "dgi": 82.0, "grace": 83.0, "mux-gcl": 84.0}
-GAIN = {"full": 0.0, "neither": -1.0, "pae": -0.5, "mpc": -0.25, "vgae": 0.125}
+GAIN = {"full": 0.0, "neither": -1.0, "pae": -0.5, "mpc": -0.25, "vgae": 0.125, "script": -2.0}
 
 
 def result_of(job: Job) -> dict[str, Any]:
@@ -43,7 +44,8 @@ def result_of(job: Job) -> dict[str, Any]:
         return {"epochs": {"299": [level, level + 1, level], "300": [level + 1, level + 2, level]}}
     scores = [level + 0.5 * split for split in range(job.splits)]
     clusters = {"nmi": [0.5, 0.625], "ari": [0.25, 0.375]} if job.repeats else {}
-    return {"accuracy": scores, "macro_f1": scores, **clusters}
+    half = {"everywhere": scores, "development": HALVES[job.dataset]}
+    return {"accuracy": scores, "macro_f1": scores, **half, **clusters}
 
 
 def soft_negative_point(epoch: int) -> dict[str, Any]:

@@ -153,9 +153,9 @@ def test_torchrun_brings_its_workers_together(tmp_path: Path) -> None:
     script = tmp_path / "join.py"
     script.write_text(
         "import torch, torch.distributed as dist\n"
-        "from muxgcl.runs.distributed import any_of, joined\n"
+        "from muxgcl.runs.distributed import joined, largest\n"
         "with joined('cpu') as workers:\n"
-        "    assert any_of(workers, workers.rank == 1)\n"
+        "    assert largest(workers, workers.rank) == 1\n"
         f"    open(f'{tmp_path}/{{workers.rank}}-of-{{workers.world}}', 'w').close()\n"
     )
     words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script]

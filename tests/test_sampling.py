@@ -145,7 +145,7 @@ def test_all_nodes_are_no_sample_and_draw_nothing() -> None:
 
 def test_rows_are_taken_in_every_view() -> None:
     sample = Sample(torch.tensor([2, 0]), 2, 2, 3)
-    assert sample.take(torch.arange(6)[:, None]).flatten().tolist() == [2, 0, 5, 3]
+    assert sample.take(torch.arange(6.0)[:, None]).flatten().tolist() == [2, 0, 5, 3]
 
 
 @pytest.mark.parametrize(("anchors", "keys"), [(0, None), (None, 1), (-3, 4)])

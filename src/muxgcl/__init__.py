@@ -1,5 +1,6 @@
 """Node embeddings by multiplex graph contrastive learning with soft negatives."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from muxgcl.errors import UserError
@@ -8,17 +9,52 @@ from muxgcl.io.load import load
 from muxgcl.methods import METHODS
 
 if TYPE_CHECKING:
+    from muxgcl.app import (
+        LoadOptions,
+        Observer,
+        Result,
+        RunOptions,
+        cluster_run,
+        embed,
+        evaluate_run,
+        predict_links,
+        report_runs,
+        run,
+        run_info,
+        run_seeds,
+    )
     from muxgcl.estimators import MuxGCL, NodeEmbedder
 
 __version__ = "0.1.0"  # the build reads it from here
 
-__all__ = ["METHODS", "MuxGCL", "NodeEmbedder", "UserError", "__version__", "load", "load_dataset"]
+__all__ = [
+    "METHODS",
+    "LoadOptions",
+    "MuxGCL",
+    "NodeEmbedder",
+    "Observer",
+    "Result",
+    "RunOptions",
+    "UserError",
+    "__version__",
+    "cluster_run",
+    "embed",
+    "evaluate_run",
+    "load",
+    "load_dataset",
+    "predict_links",
+    "report_runs",
+    "run",
+    "run_info",
+    "run_seeds",
+]
+
+_ESTIMATORS = ("MuxGCL", "NodeEmbedder")
 
 
 def __getattr__(name: str) -> Any:
-    """The estimators, when they are asked for: scikit-learn takes seconds to load."""
-    if name not in ("MuxGCL", "NodeEmbedder"):
+    """Estimators and whole runs, when they are asked for: what they need takes time to load."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from muxgcl import estimators
-
-    return getattr(estimators, name)
+    room = "muxgcl.estimators" if name in _ESTIMATORS else "muxgcl.app"
+    return getattr(import_module(room), name)

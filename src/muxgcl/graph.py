@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,9 +19,10 @@ from muxgcl.errors import UserError
 from muxgcl.kernels.pieces import Pieces
 from muxgcl.shapes import EdgeIndex, PerEdge
 from muxgcl.sparse import Csr, SparseMatrix, row_pointer
-from muxgcl.tensors import AnyData
+from muxgcl.tensors import AnyData, symmetric
 
 Features = Float[Tensor, "n f"] | SparseMatrix
+Degrees = Literal["received", "sent", "each"]  # which degree an edge is divided by
 SPARSE_BELOW = 0.1  # share of non-zero features under which the sparse product wins
 
 
@@ -29,7 +30,7 @@ SPARSE_BELOW = 0.1  # share of non-zero features under which the sparse product 
 class Adjacency:
     """The fixed pattern of A + I in CSR (row i receives from `col`), symmetric by construction."""
 
-    rowptr: Int[Tensor, " n+1"]
+    rowptr: Int[Tensor, " _"]  # n + 1 of them
     row: Int[Tensor, " e"]
     col: Int[Tensor, " e"]
     weight: Float[Tensor, " e"]
@@ -48,22 +49,36 @@ class Adjacency:
         keep = ~self.loop
         return torch.stack([self.col[keep], self.row[keep]])
 
-    def propagation(self, weight: PerEdge | None = None) -> SparseMatrix:
-        """$D^{-1/2} (A + I) D^{-1/2}$ with these edge weights; a dropped edge leaves the degree."""
+    def propagation(
+        self, weight: PerEdge | None = None, degrees: Degrees = "received"
+    ) -> SparseMatrix:
+        """$D^{-1/2} (A + I) D^{-1/2}$ with these edge weights; a dropped edge leaves the degree.
+
+        Dropping may leave an edge in one direction alone, and then it matters whose degree D is:
+        what a node receives ("received", as in PyG), what it sends ("sent"), or what the target
+        receives and the source sends ("each", as in DGL).
+        """
         weight = self.weight if weight is None else weight
+        if degrees == "received":
+            target = source = self._inverse_root_degree(weight)
+        else:
+            target = source = self._inverse_root_degree(weight[self.reverse])
+            if degrees == "each":
+                target = self._inverse_root_degree(weight)
+        return self.matrix(target[self.row] * weight * source[self.col])
+
+    def _inverse_root_degree(self, weight: PerEdge) -> Float[Tensor, " n"]:
         ones = weight.new_ones(self.nodes, 1)
-        degree = (
-            Csr(self.rowptr, self.col, weight, self.nodes, self.pieces).multiply(ones).squeeze(1)
-        )
-        inverse_root = degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt()
-        value = inverse_root[self.row] * weight * inverse_root[self.col]
-        return self.matrix(value)
+        rows = Csr(self.rowptr, self.col, weight, self.nodes, self.pieces)
+        degree = rows.multiply(ones).squeeze(1)
+        return degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt()
 
     def matrix(self, value: PerEdge) -> SparseMatrix:
         """This pattern with these values."""
         return SparseMatrix(
             matrix=Csr(self.rowptr, self.col, value, self.nodes, self.pieces),
             transpose=Csr(self.rowptr, self.col, value[self.reverse], self.nodes, self.pieces),
+            order=self.reverse,
         )
 
     def repeated(self, copies: int) -> Self:
@@ -90,22 +105,7 @@ class Adjacency:
         cls, edge_index: EdgeIndex, nodes: int, edge_weight: PerEdge | None = None
     ) -> Self:
         """Make undirected, drop duplicates and self-loops, then give every node one loop."""
-        if edge_weight is None:
-            edge_weight = torch.ones(edge_index.shape[1], device=edge_index.device)
-        apart = edge_index[0] != edge_index[1]
-        one, two = edge_index[:, apart]
-        weight = edge_weight[apart].float()
-        loops = torch.arange(nodes, device=edge_index.device) * (nodes + 1)
-        key = torch.cat([one * nodes + two, two * nodes + one, loops])
-        key, place = key.unique(return_inverse=True)  # ascending: by row, then by column
-        weight = weight.new_zeros(len(key)).scatter_reduce(
-            0,
-            place,
-            torch.cat([weight, weight, weight.new_ones(nodes)]),
-            "amax",
-            include_self=False,
-        )
-        row, col = key // nodes, key % nodes
+        (row, col), weight = symmetric(edge_index, nodes, edge_weight, loops=True)
         rowptr = row_pointer(row, nodes)
         # entries are sorted by (row, col): sorting by (col, row) lists each entry's mirror image
         return cls(
@@ -138,6 +138,12 @@ class Graph:
         if isinstance(features, SparseMatrix) or not features.is_cuda or features.shape[1] % 4 == 0:
             return features
         return pad(features, (0, -features.shape[1] % 8))
+
+    @cached_property
+    def features_twice(self) -> Features:
+        """The features of two copies, one below the other."""
+        features = self.aligned_features
+        return torch.cat([features] * 2) if isinstance(features, Tensor) else features.repeated(2)
 
     @property
     def num_nodes(self) -> int:
@@ -184,7 +190,25 @@ class Graph:
                 f"an edge names node {int(wrong)}, but nodes are numbered 0 to {nodes - 1}"
             )
         weight = data.edge_weight if "edge_weight" in data else None
+        if weight is not None:
+            check_weights(weight, edge_index.shape[1])
+            weight = weight.float()
         return cls(features_of(x), Adjacency.from_edges(edge_index.long(), nodes, weight))
+
+
+def check_weights(weight: Tensor, edges: int) -> None:
+    """Refuse edge weights that are not one number for each edge, finite and not negative."""
+    if weight.shape != (edges,):
+        raise UserError(
+            f"expected one weight for each of the {edges} edges, got shape {tuple(weight.shape)}"
+        )
+    wrong = ~(torch.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        edge = int(wrong.nonzero()[0])
+        raise UserError(
+            f"edge weights must be finite and not negative, got {float(weight[edge])} "
+            f"for edge {edge}"
+        )
 
 
 def features_of(x: Tensor) -> Features:

@@ -1,8 +1,13 @@
 """The door of the command line: a mistake is one line on standard error, status 2, no traceback."""
 
+import signal
 import sys
+import threading
 import traceback
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -11,8 +16,8 @@ from muxgcl import __version__
 from muxgcl.errors import UserError
 from muxgcl.runs.fit import Stopped
 
-INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
-ORDER = ("run", "train", "embed", "evaluate", "cluster", "report", "tune", "reproduce", "bench")
+INTERRUPTED = 128 + signal.SIGINT  # what a shell expects of a program stopped by Ctrl-C
+ORDER = ("run", "train", "embed", "evaluate", "cluster", "report", "info", "tune", "reproduce")
 # a usage error of the parser under Typer, which has moved between versions
 UsageError: type[Exception] = next(
     kind
@@ -22,9 +27,16 @@ UsageError: type[Exception] = next(
 
 
 class Ordered(TyperGroup):
-    """Commands in the order in which a newcomer meets them."""
+    """Commands in the order in which a newcomer meets them; a signal ends them with a line."""
 
-    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; Typer would turn Ctrl-C into a bare status."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise Stopped("stopped", getattr(stop, "number", signal.SIGINT)) from None
+
+    def list_commands(self, ctx: Any) -> list[str]:
         """The order of the help page."""
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
@@ -35,16 +47,16 @@ app = typer.Typer(
     cls=Ordered,
     help="Node embeddings of a graph, without labels, by contrastive learning (MUX-GCL).",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
 
 
-def _tell_version(wanted: bool) -> None:
+def _tell_version(wanted: bool) -> bool:
     if wanted:
         typer.echo(f"muxgcl {__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
@@ -52,6 +64,9 @@ def _options(
     version: Annotated[
         bool,
         typer.Option("--version", help="Print the version.", callback=_tell_version, is_eager=True),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of a mistake, with any command.")
     ] = False,
 ) -> None:
     pass
@@ -69,19 +84,20 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     command = typer.main.get_command(app)
     try:
-        status = command.main(
-            [a for a in arguments if a != "--debug"], "muxgcl", standalone_mode=False
-        )
+        with _termination():
+            status = command.main(
+                [a for a in arguments if a != "--debug"], "muxgcl", standalone_mode=False
+            )
     except typer.Exit as stop:
         return stop.exit_code
     except Stopped as stop:
-        return _fail(str(stop), INTERRUPTED, debug)
+        return _fail(str(stop), 128 + stop.number, debug)
     except UserError as error:
         return _fail(str(error), 2, debug)
     except UsageError as error:
         return _fail(error.format_message(), 2, debug)  # type: ignore[attr-defined]
-    except (typer.Abort, KeyboardInterrupt):
-        return _fail("interrupted", INTERRUPTED, debug)
+    except (typer.Abort, KeyboardInterrupt) as stop:
+        return _fail("stopped", 128 + getattr(stop, "number", signal.SIGINT), debug)
     except BrokenPipeError:
         return 1
     except (MemoryError, RuntimeError) as error:
@@ -89,6 +105,29 @@ def run(arguments: list[str]) -> int:
             raise
         return _fail("there is not enough memory: a smaller width needs less", 2, debug)
     return status if isinstance(status, int) else 0
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came."""
+
+    number = signal.SIGTERM
+
+
+@contextmanager
+def _termination() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _out_of_memory(error: Exception) -> bool:

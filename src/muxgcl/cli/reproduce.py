@@ -20,6 +20,7 @@ from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.job import SCORES, Job
 from muxgcl.reproduce.records import Record, Shelf
 from muxgcl.reproduce.runner import Outcome, Runner
+from muxgcl.reproduce.searches import search_doubts, search_files
 from muxgcl.reproduce.typeset import markdown
 
 Artefact = StrEnum("Artefact", [*ARTEFACTS, "all"])  # type: ignore[misc]
@@ -187,11 +188,14 @@ def _check(shelf: Shelf, as_json: bool) -> None:
     lines = shelf.lines()
     if not lines:
         raise UserError(f"there are no records in {shelf.folder}")
-    found = list(doubts(lines))
+    total = len(lines) + sum(
+        len(file.read_bytes().splitlines()) for file in search_files(shelf.folder)
+    )
+    found = [*doubts(lines), *search_doubts(shelf.folder)]
     for line in found:
         console.print(line)
     if as_json:
-        print(json.dumps({"records": len(lines), "doubts": found}))
+        print(json.dumps({"records": total, "doubts": found}))
     if found:
-        raise UserError(f"{len(found)} of {len(lines)} records are stale, repeated or damaged")
-    console.print(f"{len(lines)} records, all as the code would make them")
+        raise UserError(f"{len(found)} of {total} records are stale, repeated or damaged")
+    console.print(f"{total} records, all as the code would make them")

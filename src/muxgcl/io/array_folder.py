@@ -128,7 +128,7 @@ def _array(path: Path, dimensions: int) -> Array:
     """Whole numbers, mapped into memory."""
     check_file(path)
     with parsing(path):
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     if array.ndim != dimensions or array.dtype.kind not in "iu":
         raise UserError(
             f"{path}: expected whole numbers in {dimensions} dimensions, "

@@ -11,7 +11,7 @@ import numpy as np
 from muxgcl.errors import UserError
 from muxgcl.io.files import write_atomically
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 FORMATS = (".npz", ".npy", ".parquet", ".csv")
 
 

@@ -1,7 +1,7 @@
 """The one sum that is quadratic in the number of nodes, behind one door.
 
-`negative_sum` and `contrast` are defined in `reference.py`; `chunked.py` and `fused.py` compute the
-same without ever holding an n x m matrix.
+`negative_sum`, `pair_sum` and `contrast` are defined in `reference.py`; `chunked.py` and `fused.py`
+compute the same without ever holding an n x m matrix.
 """
 
 from collections.abc import Callable
@@ -11,14 +11,18 @@ from importlib import import_module
 from torch import Tensor
 
 from muxgcl.errors import UserError
+from muxgcl.kernels.pair_function import Exponential, LogGap, PairFunction, Sigmoid
 from muxgcl.kernels.pair_weight import Ids, PairWeight
-from muxgcl.kernels.sampling import ALL, Chooser, Sample, Sampling, Selection, taken
+from muxgcl.kernels.sampling import ALL, Chooser, PerAnchor, Sample, Sampling, Selection, taken
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
 # a backend's name, or "fused/tf32": with the precision of its products; "/fp32" keeps all products
 # of a training step in full precision, those outside the contrast too
 Backend = str
 BACKENDS = ("auto", "reference", "chunked", "fused")
+COLD = (
+    0.025  # below this all of a row's exponentials may underflow: `chunked` takes it into account
+)
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 
 
@@ -45,7 +49,7 @@ def negative_sum(
     nodes: Ids = None,
     backend: Backend = "auto",
     sample: Sample | None = None,
-) -> PerNode:
+) -> PerAnchor:
     """Sum over the other nodes' keys of `weight * exp((cosine - 1) / temperature)`.
 
     With a `sample`, all tables hold the rows of its nodes; the sums are those of its anchors,
@@ -56,6 +60,19 @@ def negative_sum(
         return sample.negative_sum(functions, anchor, keys, weight, temperature=temperature)
     function = functions("negative_sum")
     return function(anchor, keys, weight, temperature=temperature, nodes=nodes)
+
+
+def pair_sum(
+    anchor: Nodes,
+    keys: Candidates,
+    function: PairFunction,
+    *,
+    nodes: Ids = None,
+    backend: Backend = "auto",
+) -> PerNode:
+    """Sum over the other nodes' keys of a function of the cosine."""
+    found = _function("pair_sum", resolve(backend, cuda=anchor.is_cuda))
+    return found(anchor, keys, function, nodes=nodes)
 
 
 def contrast(
@@ -73,6 +90,8 @@ def contrast(
     The positive of an anchor is its own node in the next view of the keys. With a `sample`, all
     tables hold the rows of its nodes, and this is an estimate.
     """
+    if backend == "auto" and temperature < COLD:
+        backend = "chunked"
     functions = partial(_function, backend=resolve(backend, cuda=anchor.is_cuda))
     if sample is not None:
         return sample.contrast(functions, anchor, keys, weight, temperature=temperature)
@@ -92,13 +111,19 @@ __all__ = [
     "PRECISIONS",
     "Backend",
     "Chooser",
+    "Exponential",
     "Ids",
+    "LogGap",
+    "PairFunction",
     "PairWeight",
+    "PerAnchor",
     "Sample",
     "Sampling",
     "Selection",
+    "Sigmoid",
     "contrast",
     "negative_sum",
+    "pair_sum",
     "resolve",
     "taken",
 ]

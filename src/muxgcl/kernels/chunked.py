@@ -6,16 +6,22 @@ anchor's whole sum at once, and `contrast` takes loss and all gradients from one
     e = w * exp((a b' - 1) / t)      S = e 1          c = 1 / (t n (S + e^pos))
     d anchor = c * (e b)             d keys = e' (c * a)
 
+Where the temperature is so low that a whole row of e may underflow, each row's largest exponent,
+that of the positive included, is taken off first: loss and gradients are quotients of sums.
+
 `negative_sum` cannot know its upstream gradient in forward. It keeps V = e b, since then
-d anchor = g V / t costs nothing, and recomputes the tiles once for d keys.
+d anchor = g V / t costs nothing, and recomputes the tiles once for d keys. `pair_sum` does the same
+with f(a b') for the sums and f'(a b') for V.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from muxgcl.kernels.pair_function import PairFunction
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
@@ -28,24 +34,52 @@ class _Tiles:
     """All tiles of one contrast: `for rows, push in tiles` gives [views * b] and [., m]."""
 
     def __init__(
-        self, anchor: Tensor, keys: Tensor, weight: PairWeight | None, temperature: float, ids: Ids
+        self,
+        anchor: Tensor,
+        keys: Tensor,
+        weight: PairWeight | None,
+        temperature: float,
+        ids: Ids,
+        floor: Tensor | None = None,
     ) -> None:
+        """With a `floor`, exponents lose their row's largest (at least the floor) where it is low.
+
+        What a row lost is in `shift`.
+        """
+        nodes = ids if isinstance(ids, int) else len(anchor)
+        if isinstance(ids, int) and len(anchor) % nodes:  # no whole views: look at every node
+            order = torch.arange(max(len(anchor), len(keys)), device=anchor.device) % nodes
+            ids, nodes = (order[: len(anchor)], order[: len(keys)]), len(anchor)
+        if weight is not None and (len(weight.rows) != nodes or len(keys) % len(weight.cols)):
+            weight = weight.expanded(nodes, len(keys))
         self.anchor, self.keys, self.weight, self.ids = anchor, keys, weight, ids
-        self.temperature = temperature
-        self.nodes = ids if isinstance(ids, int) else len(anchor)
+        self.temperature, self.nodes = temperature, nodes
+        lowest = -math.log(torch.finfo(anchor.dtype).tiny)
+        self.floor = floor if 2 / temperature > lowest else None  # exponents begin at -2 / t
+        self.shift = anchor.new_zeros(len(anchor))
         self.views = len(anchor) // self.nodes
         budget = GPU_TILE_BYTES if anchor.is_cuda else TILE_BYTES
         self.block = max(1, budget // (len(keys) * self.views * anchor.element_size()))
 
     def __iter__(self) -> Iterator[Block]:
+        for rows, start, stop in self.blocks():
+            yield rows, self.push(rows, start, stop)
+
+    def blocks(self) -> Iterator[tuple[Tensor, int, int]]:
+        """The anchors of each tile, and the nodes `start:stop` they belong to."""
         steps = torch.arange(self.views, device=self.anchor.device)[:, None] * self.nodes
         for start in range(0, self.nodes, self.block):
             stop = min(start + self.block, self.nodes)
-            rows = (torch.arange(start, stop, device=self.anchor.device) + steps).flatten()
-            yield rows, self.push(rows, start, stop)
+            yield (
+                (torch.arange(start, stop, device=self.anchor.device) + steps).flatten(),
+                start,
+                stop,
+            )
 
     def push(self, rows: Tensor, start: int, stop: int) -> Tensor:
         """Weight times exp((cosine - 1) / temperature), 0 where a key is the anchor's own node."""
+        if self.floor is not None:
+            return self._shifted(rows, start, stop, self.floor)
         block = stop - start
         push = torch.addmm(
             self.anchor.new_full((), -1 / self.temperature),
@@ -59,18 +93,35 @@ class _Tiles:
             else:
                 tile = self.weight.tile(start, stop)  # [b, nodes of the keys]
             push.view(self.views, block, -1, tile.shape[1]).mul_(tile[None, :, None])
-        if isinstance(self.ids, tuple):
-            push.masked_fill_(self.ids[0][rows, None] == self.ids[1], 0)
-        else:
-            self._clear_own(push, start, block)
-        return push
+        return self.without_own(push, rows, start, stop)
 
-    def _clear_own(self, push: Tensor, start: int, block: int) -> None:
-        """Zero the diagonal that starts at column `start` of every key view."""
-        for first in range(start, push.shape[1], self.nodes):
-            length = min(block, push.shape[1] - first)
+    def _shifted(self, rows: Tensor, start: int, stop: int, floor: Tensor) -> Tensor:
+        """The same, each row divided by the exponential of its shift."""
+        exponent = (self.anchor[rows] @ self.keys.T - 1) / self.temperature
+        if self.weight is not None:
+            tile = self.weight.tile(start, stop).log_()
+            exponent.view(self.views, stop - start, -1, tile.shape[1]).add_(tile[None, :, None])
+        exponent.masked_fill_(self._own(rows), -torch.inf)
+        self.shift[rows] = torch.maximum(exponent.amax(1), floor[rows])
+        return exponent.sub_(self.shift[rows, None]).exp_()
+
+    def _own(self, rows: Tensor) -> Tensor:
+        """Which keys are the own node of these anchors."""
+        if isinstance(self.ids, tuple):
+            return self.ids[0][rows, None] == self.ids[1]
+        key = torch.arange(len(self.keys), device=rows.device)
+        return rows[:, None] % self.nodes == key % self.nodes
+
+    def without_own(self, tile: Tensor, rows: Tensor, start: int, stop: int) -> Tensor:
+        """The tile, in place, with 0 where a key is the anchor's own node."""
+        if isinstance(self.ids, tuple):
+            return tile.masked_fill_(self.ids[0][rows, None] == self.ids[1], 0)
+        block = stop - start
+        for first in range(start, tile.shape[1], self.nodes):  # a diagonal in every key view
+            length = min(block, tile.shape[1] - first)
             for view in range(self.views):
-                push[view * block : view * block + length, first:].diagonal().zero_()
+                tile[view * block : view * block + length, first:].diagonal().zero_()
+        return tile
 
 
 class _NegativeSum(torch.autograd.Function):
@@ -98,6 +149,34 @@ class _NegativeSum(torch.autograd.Function):
         return upstream[:, None] * pulls, d_keys, None, None, None
 
 
+class _PairSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, anchor: Tensor, keys: Tensor, function: PairFunction, ids: Ids) -> Tensor:
+        tiles = _Tiles(anchor, keys, None, 1.0, ids)
+        sums, pulls = anchor.new_empty(len(anchor)), torch.empty_like(anchor)
+        for block in tiles.blocks():
+            rows = block[0]
+            cosine = anchor[rows] @ keys.T
+            sums[rows] = tiles.without_own(function.value(cosine), *block).sum(1)
+            pulls[rows] = tiles.without_own(function.slope(cosine), *block) @ keys
+        ctx.save_for_backward(pulls)
+        ctx.tiles, ctx.function = tiles, function
+        return sums
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (upstream,), (pulls,) = grads, ctx.saved_tensors
+        tiles = ctx.tiles
+        d_keys = torch.zeros_like(tiles.keys)
+        if ctx.needs_input_grad[1]:
+            for block in tiles.blocks():
+                rows = block[0]
+                slope = ctx.function.slope(tiles.anchor[rows] @ tiles.keys.T)
+                slope = tiles.without_own(slope, *block)
+                d_keys.addmm_(slope.T, upstream[rows, None] * tiles.anchor[rows])
+        return upstream[:, None] * pulls, d_keys, None, None
+
+
 class _Contrast(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -113,16 +192,17 @@ class _Contrast(torch.autograd.Function):
         positive = keys.roll(-step, 0)
         # log(e^pull + S e^extra) - pull depends on the difference of pull and extra alone
         pull = ((anchor * positive).sum(1) - 1) / t - extra
-        match = pull.exp()
         d_anchor, d_positive = torch.empty_like(anchor), torch.empty_like(positive)
         d_keys = torch.zeros_like(keys)
         loss = anchor.new_zeros(())
-        for rows, push in _Tiles(anchor, keys, weight, t, nodes):
-            whole = push.sum(1) + match[rows]
+        tiles = _Tiles(anchor, keys, weight, t, nodes, floor=pull)
+        for rows, push in tiles:
+            match = (pull[rows] - tiles.shift[rows]).exp()
+            whole = push.sum(1) + match
             share = (1 / (t * len(anchor))) / whole  # of the gradient, per unit of push
-            excess = (match[rows] * share - 1 / (t * len(anchor)))[:, None]
+            excess = (match * share - 1 / (t * len(anchor)))[:, None]
             near, far = anchor[rows], positive[rows]
-            loss += (whole.log() - pull[rows]).sum()
+            loss += (whole.log() + tiles.shift[rows] - pull[rows]).sum()
             d_anchor[rows] = torch.addmm(excess * far, push.mul_(share[:, None]), keys)
             d_positive[rows] = excess * near
             d_keys.addmm_(push.T, near)
@@ -143,7 +223,16 @@ def negative_sum(
     nodes: Ids = None,
 ) -> PerNode:
     """Row-tiled twin of `reference.negative_sum`."""
-    return _NegativeSum.apply(anchor, keys, weight, temperature, nodes)
+    found: Tensor = _NegativeSum.apply(anchor, keys, weight, temperature, nodes)
+    return found
+
+
+def pair_sum(
+    anchor: Nodes, keys: Candidates, function: PairFunction, *, nodes: Ids = None
+) -> PerNode:
+    """Row-tiled twin of `reference.pair_sum`."""
+    found: Tensor = _PairSum.apply(anchor, keys, function, nodes)
+    return found
 
 
 def contrast(
@@ -156,4 +245,5 @@ def contrast(
     extra: float = 0.0,
 ) -> Scalar:
     """Row-tiled twin of `reference.contrast`; forward already holds every gradient."""
-    return _Contrast.apply(anchor, keys, weight, temperature, nodes, extra)
+    found: Tensor = _Contrast.apply(anchor, keys, weight, temperature, nodes, extra)
+    return found

@@ -110,6 +110,7 @@ def losses(
     keys: Tensor,
     step: int,
     temperature: float,
+    most: float,
     sums: Tensor,
     pulls: Tensor | None = None,
     d_anchor: Tensor | None = None,
@@ -122,6 +123,7 @@ def losses(
         keys: as many; the positive of anchor i is key i + `step`.
         step: how many nodes there are.
         temperature: of the exponentials.
+        most: what weights were divided by.
         sums: parts of S, from a walk.
         pulls: parts of V, from the same walk.
         d_anchor: where the anchors' gradient goes; that needs the pulls.
@@ -144,7 +146,7 @@ def losses(
             step,
             1 / temperature,
             float(extra),
-            1 / LARGEST,
+            most / LARGEST,
             D=width,
             ROWS=TILE // width,
         )

@@ -6,15 +6,18 @@ $$S_i = \sum_{j \not\sim i} w_{ij}\, e^{(\langle a_i, b_j\rangle - 1)/\tau}, \qq
 
 $j \not\sim i$: key j is not the anchor's own node. Tables of several views are stacked: row i of a
 table belongs to node `i % nodes` (by default as many nodes as anchors), or the node of every anchor
-and key is given. Subtracting 1, a cosine's maximum, keeps the exponential in range.
-"""
+and key is given. Subtracting 1, a cosine's maximum, keeps the exponential in range. `contrast` adds
+up logarithms, so no temperature is too low for it.
 
-from math import exp
+`pair_sum` has any function of `pair_function.py` in the place of the exponential, and no weights:
+$\sum_{j \not\sim i} f(\langle a_i, b_j\rangle)$.
+"""
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from muxgcl.kernels.pair_function import PairFunction
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
@@ -45,6 +48,15 @@ def negative_sum(
     return push.masked_fill(own, 0).sum(1)
 
 
+def pair_sum(
+    anchor: Nodes, keys: Candidates, function: PairFunction, *, nodes: Ids = None
+) -> PerNode:
+    """Sum over the other nodes' keys of a function of the cosine."""
+    value = function.value(anchor @ keys.T)  # [n, m]
+    own = same_node(len(anchor), len(keys), nodes, anchor.device)
+    return value.masked_fill(own, 0).sum(1)
+
+
 def contrast(
     anchor: Nodes,
     keys: Nodes,
@@ -60,10 +72,14 @@ def contrast(
     there is one): of two stacked views each is pulled to the other. Every negative counts
     `exp(extra)` times.
     """
-    negatives = negative_sum(anchor, keys, weight, temperature=temperature, nodes=nodes)
+    exponent = (anchor @ keys.T - 1) / temperature  # [n, m]
+    if weight is not None:
+        exponent = exponent + weight.stacked(len(anchor), len(keys)).log()
+    own = same_node(len(anchor), len(keys), nodes, anchor.device)
+    exponent = (exponent + extra).masked_fill(own, -torch.inf)
     positive = keys.roll(-(nodes or len(anchor)), 0)
-    negatives = negatives * exp(extra)
-    return info_nce(anchor, positive, negatives, temperature=temperature).mean()
+    pull = ((anchor * positive).sum(1) - 1) / temperature
+    return (torch.cat([pull[:, None], exponent], 1).logsumexp(1) - pull).mean()
 
 
 def info_nce(anchor: Nodes, positive: Nodes, negatives: PerNode, *, temperature: float) -> PerNode:

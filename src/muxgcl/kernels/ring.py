@@ -11,7 +11,7 @@ $$\ell = \frac1n \sum_i \log W_i/x_i, \qquad \partial \ell/\partial S_i = \frac1
 so that a worker's share of the loss, and the gradients of its own rows, are those of one process.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor
 from muxgcl.errors import UserError
 from muxgcl.kernels.pair_weight import PairWeight
 from muxgcl.kernels.sampling import Functions, Sample, Sampling
-from muxgcl.shapes import NodeIndex, Nodes, Scalar
+from muxgcl.shapes import Candidates, NodeIndex, Nodes, Scalar
 
 
 class LostWorker(UserError):
@@ -76,10 +76,11 @@ class Shard:
         """The first node of a worker, and the first that is not its own any more."""
         return bounds(self.of, rank % self.workers.world, self.workers.world)
 
-    def take(self, table: Nodes) -> Nodes:
+    def take(self, table: Nodes) -> Candidates:
         """The rows of this worker's nodes, in every view that is stacked in the table."""
         begin, end = self.of_rank(self.workers.rank)
-        return table.unflatten(0, (-1, self.of))[:, begin:end].flatten(0, 1)
+        views: Tensor = table.unflatten(0, (-1, self.of))
+        return views[:, begin:end].flatten(0, 1)
 
     def contrast(
         self,
@@ -92,7 +93,8 @@ class Shard:
     ) -> Scalar:
         """This worker's share of the loss: the sum over all workers is what one process finds."""
         sums = functions("negative_sum")
-        return _RingContrast.apply(anchor, keys, weight, temperature, sums, self)
+        found: Tensor = _RingContrast.apply(anchor, keys, weight, temperature, sums, self)
+        return found
 
     def rows(self, views: int) -> NodeIndex:
         """Where this worker's rows are in a table of so many views."""
@@ -169,11 +171,7 @@ class _RingContrast(torch.autograd.Function):
             last = step == world - 1
             passing = None if last else _Passing(workers, here, shapes(owner - 1))
             others = here[0].detach().requires_grad_()
-            weights = None
-            if weight is not None:
-                weights = PairWeight(
-                    weight.rows, here[1], weight.offset, weight.slope, weight.curve
-                )
+            weights = None if weight is None else replace(weight, cols=here[1])
             with torch.enable_grad():
                 sums = negative_sum(
                     own,

@@ -15,23 +15,26 @@ $\mathrm{Var}(\hat S_i) / 2 (x_i + S_i)^2$, which falls as 1/M.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.kernels.pair_weight import PairWeight
 from muxgcl.kernels.reference import info_nce
-from muxgcl.shapes import NodeIndex, Nodes, PerNode, Scalar
+from muxgcl.shapes import Candidates, NodeIndex, Nodes, Scalar
 
+PerAnchor = Float[Tensor, " b"]  # of the nodes at hand, some are anchors
 Functions = Callable[[str], Callable[..., Tensor]]  # a backend's functions, by name
 
 
+@runtime_checkable
 class Selection(Protocol):
     """Nodes that this process contrasts at one step, and how."""
 
-    def take(self, table: Nodes) -> Nodes:
+    def take(self, table: Nodes) -> Candidates:
         """Their rows, in every view that is stacked in the table."""
 
     def rows(self, views: int) -> NodeIndex:
@@ -49,6 +52,7 @@ class Selection(Protocol):
         """This process's share of the loss, from tables that hold their rows."""
 
 
+@runtime_checkable
 class Chooser(Protocol):
     """What decides on the nodes of a step."""
 
@@ -106,9 +110,10 @@ class Sample:
         """The anchors to care for."""
         return self.begin, self.anchors if self.end is None else self.end
 
-    def take(self, table: Nodes) -> Nodes:
+    def take(self, table: Nodes) -> Candidates:
         """The rows of these nodes, in every view that is stacked in the table."""
-        return table.unflatten(0, (-1, self.of))[:, self.nodes].flatten(0, 1)
+        views: Tensor = table.unflatten(0, (-1, self.of))
+        return views[:, self.nodes].flatten(0, 1)
 
     def rows(self, views: int) -> NodeIndex:
         """Where these rows are in a table of so many views."""
@@ -125,10 +130,8 @@ class Sample:
         temperature: float,
     ) -> Scalar:
         """`contrast`, estimated from tables that hold the rows of these nodes."""
-        if self.own == (
-            0,
-            self.keys,
-        ):  # all, and as many as keys: a small exact contrast whose negatives count for more
+        # all anchors, and as many as keys: a small exact contrast whose negatives count for more
+        if self.own == (0, self.keys):
             return functions("contrast")(
                 anchor,
                 keys,
@@ -139,7 +142,7 @@ class Sample:
             )
         negatives = self.negative_sum(functions, anchor, keys, weight, temperature=temperature)
         positive = keys.roll(-len(self.nodes), 0)
-        near, far = self._some(anchor, *self.own), self._some(positive, *self.own)
+        near, far = self.take_own(anchor), self.take_own(positive)
         losses = info_nce(near, far, negatives, temperature=temperature)
         return losses.sum() / (len(anchor) // len(self.nodes) * self.anchors)
 
@@ -147,17 +150,17 @@ class Sample:
         self,
         functions: Functions,
         anchor: Nodes,
-        keys: Nodes,
+        keys: Candidates,
         weight: PairWeight | None,
         *,
         temperature: float,
-    ) -> PerNode:
+    ) -> PerAnchor:
         """`negative_sum` of the anchors, estimated from tables with the rows of these nodes."""
         place = torch.arange(len(self.nodes), device=anchor.device)
         of_anchor, of_key = place[slice(*self.own)], place[: self.keys]
         views = len(anchor) // len(place), len(keys) // len(place)
         sums = functions("negative_sum")(
-            self._some(anchor, *self.own),
+            self.take_own(anchor),
             self._some(keys, 0, self.keys),
             None if weight is None else weight.between(self.own, (0, self.keys)),
             temperature=temperature,
@@ -166,14 +169,19 @@ class Sample:
         others = self.keys - (of_anchor < self.keys).to(sums.dtype)  # m_i
         return sums * ((self.of - 1) / others).repeat(views[0])
 
-    def _some(self, table: Nodes, begin: int, end: int) -> Nodes:
+    def take_own(self, table: Nodes) -> Candidates:
+        """The rows of the anchors to care for, out of those of the sample."""
+        return self._some(table, *self.own)
+
+    def _some(self, table: Nodes, begin: int, end: int) -> Candidates:
         """These rows of every view."""
-        return table.unflatten(0, (-1, len(self.nodes)))[:, begin:end].flatten(0, 1)
+        views: Tensor = table.unflatten(0, (-1, len(self.nodes)))
+        return views[:, begin:end].flatten(0, 1)
 
 
 ALL = Sampling()
 
 
-def taken(table: Nodes, sample: Selection | None) -> Nodes:
+def taken(table: Nodes, sample: Selection | None) -> Candidates:
     """The rows of the sample's nodes; without one, all rows."""
     return table if sample is None else sample.take(table)

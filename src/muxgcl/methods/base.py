@@ -1,18 +1,22 @@
 """What every method is: a module with a loss over a graph and an embedding of a graph."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from muxgcl.augment import clean
 from muxgcl.graph import Graph
 from muxgcl.kernels import ALL, Backend, Chooser, Selection
-from muxgcl.nn.adam import Adam
+from muxgcl.methods.parts.of_graph import OfGraph
+from muxgcl.nn.adam import Adam, Optimizer
+from muxgcl.nn.gcn import GCN
+from muxgcl.nn.norm_gcn import NormGCN
 from muxgcl.shapes import Nodes, Scalar
 
 
@@ -32,7 +36,7 @@ class Context:
         return self.sampling.draw(graph.num_nodes, graph.device)
 
 
-class Method(nn.Module):
+class Method(nn.Module, ABC):
     """One paper, one file. Training minimises the sum of the terms that `loss` returns."""
 
     name: ClassVar[str]
@@ -55,19 +59,27 @@ class Method(nn.Module):
 
     def embed(self, graph: Graph) -> Nodes:
         """The embedding of every node of the un-augmented graph."""
-        return self.encoder.embed(clean(graph))
+        return cast(GCN | NormGCN, self.encoder).embed(clean(graph))
+
+    def assignment(self, graph: Graph) -> Int[Tensor, " n"] | None:
+        """The cluster of every node, from a method that has clusters of its own."""
+        return None
 
     def after_step(self) -> None:
         """What a method does after each optimizer step, such as moving an average."""
 
+    def forget(self) -> None:
+        """Let go of the training graph and of what was computed from it for training alone."""
+        for value in vars(self).values():
+            if isinstance(value, OfGraph):
+                value.forget()
+
     def reach(self, milestone: int) -> None:
         """What the host does at a milestone."""
 
-    def optimizer(self, lr: float, weight_decay: float) -> Adam:
+    def optimizer(self, lr: float, weight_decay: float) -> Optimizer:
         """Adam, unless a paper says otherwise."""
         return Adam((p for p in self.parameters() if p.requires_grad), lr, weight_decay)
-
-    encoder: Any
 
 
 def total(terms: Mapping[str, Tensor]) -> Scalar:

@@ -14,7 +14,7 @@ Departs from their code: neighbours are drawn afresh, uniformly and with replace
 (theirs cycle through fixed lists); the weights are trained here (their script loads shipped ones).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
@@ -23,11 +23,13 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn.functional import dropout, pairwise_distance
 
+from muxgcl.augment import drop_entries
 from muxgcl.errors import UserError
 from muxgcl.graph import Features, Graph
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
 from muxgcl.shapes import Nodes, Scalar
+from muxgcl.sparse import SparseMatrix
 
 HIDDEN_DROPOUT = 0.2  # on the anchors before they are propagated
 NEIGHBOURS = 5  # sampled for the second positive
@@ -66,8 +68,7 @@ class Sugrl(Method):
         super().__init__()
         self.cfg = cfg
         self.scaled = features_scaled(cfg.row_normalize)
-        self.propagation = OfGraph(lambda graph: graph.adjacency.propagation())
-        self.transposed = OfGraph(transposed_order)
+        self.propagation = OfGraph(propagation)
         widths = [graph.num_features, *cfg.widths]
         self.kernels = nn.ParameterList(
             nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths)
@@ -76,7 +77,7 @@ class Sugrl(Method):
 
     def perceptron(self, features: Features) -> Nodes:
         """Linear layers with a ReLU between them."""
-        hidden = features @ self.kernels[0] + self.biases[0]
+        hidden: Tensor = features @ self.kernels[0] + self.biases[0]
         for kernel, bias in zip(self.kernels[1:], self.biases[1:], strict=True):
             hidden = hidden.relu() @ kernel + bias
         return hidden
@@ -84,7 +85,7 @@ class Sugrl(Method):
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The two ranking terms and the upper bound."""
         features = self.scaled(graph).features
-        anchor = self.perceptron(drop_entries(features, self.cfg.dropout, self.transposed(graph)))
+        anchor = self.perceptron(drop_entries(features, self.cfg.dropout))
         structure = self.propagation(graph) @ dropout(anchor, HIDDEN_DROPOUT)
         neighbours = anchor[sample_neighbours(graph, NEIGHBOURS)].mean(1)
         shuffled = torch.rand(self.cfg.negatives, len(anchor), device=graph.device).argsort(1)
@@ -100,6 +101,11 @@ class Sugrl(Method):
     def embed(self, graph: Graph) -> Nodes:
         """The perceptron's output, propagated once."""
         return self.propagation(graph) @ self.perceptron(self.scaled(graph).features)
+
+
+def propagation(graph: Graph) -> SparseMatrix:
+    """The normalised adjacency with self-loops."""
+    return graph.adjacency.propagation()
 
 
 def triplet_terms(
@@ -124,24 +130,3 @@ def sample_neighbours(graph: Graph, count: int) -> Int[Tensor, "n k"]:
     first, degree = adjacency.rowptr[:-1, None], adjacency.rowptr.diff()[:, None]
     pick = (torch.rand(graph.num_nodes, count, device=graph.device) * degree).long()
     return adjacency.col[first + pick.minimum(degree - 1)]  # rounding may reach the degree
-
-
-def drop_entries(features: Features, p: float, transposed: Int[Tensor, " entries"]) -> Features:
-    """Each entry 0 with probability `p`, the others scaled up by 1 / (1 - p)."""
-    if isinstance(features, Tensor):
-        return dropout(features, p)
-    value = dropout(features.matrix.value, p)
-    return replace(
-        features,
-        matrix=replace(features.matrix, value=value),
-        transpose=replace(features.transpose, value=value[transposed]),
-    )
-
-
-def transposed_order(graph: Graph) -> Int[Tensor, " entries"]:
-    """Where the transpose of sparse features finds its entries in the matrix."""
-    if isinstance(graph.features, Tensor):
-        return torch.empty(0, dtype=torch.long)
-    rows = graph.features.matrix
-    row = torch.arange(rows.rows, device=graph.device).repeat_interleave(rows.rowptr.diff())
-    return (rows.col * rows.rows + row).argsort()

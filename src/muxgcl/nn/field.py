@@ -21,7 +21,7 @@ Rows = Int[Tensor, " n"]
 class Field:
     """What the wanted rows depend on: `hops[k]` leads from rows `rows[k]` to rows `rows[k + 1]`."""
 
-    rows: list[Rows]
+    rows: list[Int[Tensor, " _"]]
     hops: list[SparseMatrix]
 
     @classmethod
@@ -39,7 +39,7 @@ class Field:
         return torch.searchsorted(self.rows[layer], rows)
 
 
-def neighbours(matrix: Csr, rows: Rows) -> tuple[SparseMatrix, Rows]:
+def neighbours(matrix: Csr, rows: Rows) -> tuple[SparseMatrix, Int[Tensor, " m"]]:
     """The rows of a matrix with the columns they use, and which columns these are.
 
     A row's own column is always among them; entries that weigh 0 do not count.

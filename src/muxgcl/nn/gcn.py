@@ -10,7 +10,7 @@ $$\text{scale } k = \sigma\big(U^{(k)} W_{k+1} \cdots W_L\big), \qquad
 Scale 0 stays linear and no carried scale has a bias, as in the authors' code (which has L = 2).
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -25,7 +25,7 @@ from muxgcl.nn.bias import add_bias
 from muxgcl.nn.field import Field, inputs
 from muxgcl.shapes import Nodes, Scale
 
-Activation = Literal["relu", "prelu", "rrelu", "elu", "none"]
+Activation = Literal["relu", "prelu", "rrelu", "elu", "selu", "none"]
 RRELU_SLOPE = 11 / 48  # the middle of (1/8, 1/3): what the randomised slope is in evaluation
 
 
@@ -36,6 +36,7 @@ def activation(name: Activation) -> nn.Module:
         "prelu": nn.PReLU(),
         "rrelu": nn.LeakyReLU(RRELU_SLOPE),
         "elu": nn.ELU(),
+        "selu": nn.SELU(),
         "none": nn.Identity(),
     }
     if name not in kinds:
@@ -56,6 +57,8 @@ class GCN(nn.Module):
         act: activation after every layer; one module serves all layers.
         final_activation: whether the last layer has one too.
     """
+
+    __call__: Callable[..., dict[int, Nodes]]  # as `forward`; of a module torch only says Any
 
     def __init__(
         self,

@@ -27,17 +27,24 @@ def _last_scale_only(cfg: Any) -> Overrides:
     return {"scale_weights": (*[0.0] * (len(cfg.scale_weights) - 1), 1.0)}
 
 
+def _first_scale_only(cfg: Any) -> Overrides:
+    return {"scale_weights": (1.0, *[0.0] * (len(cfg.scale_weights) - 1))}
+
+
 def _affinity(name: str) -> Overrides:
     """Another affinity, with the length and rate that it has by default."""
     return {"affinity": name, "affinity_epochs": None, "affinity_lr": None}
 
 
+# settings that came after the first records: at these values a record does not state them
+LATER = {"readout": "last", "readout_weights": [], "readout_features": 0.0}
 # what a variant changes in its method's settings
 VARIANTS: dict[str, Callable[[Any], Overrides]] = {
     "full": lambda cfg: {},
     "neither": lambda cfg: _last_scale_only(cfg) | {"affinity": "none"},
     "pae": _last_scale_only,
     "mpc": lambda cfg: {"affinity": "none"},
+    "script": lambda cfg: _first_scale_only(cfg) | {"direction": "released", "pooling": "residual"},
     "node2vec": lambda cfg: {} if cfg.affinity in WALKS else _affinity("node2vec"),
     "vgae": lambda cfg: {} if cfg.affinity == "vgae" else _affinity("vgae"),
 }
@@ -48,6 +55,7 @@ FILES = {  # where a variant's scores, or another kind of measurement, are kept
     "neither": "table4",
     "pae": "table4",
     "mpc": "table4",
+    "script": "table4",
     SIMILARITIES: "figure1",
     SOFT_NEGATIVES: "figure3",
     BOUNDS: "proposition",
@@ -63,7 +71,7 @@ class Job:
     dataset: str
     variant: str = "full"
     preset: str = "paper"
-    protocol: str = "none"  # "holdout" or "paper" for scores
+    protocol: str = "none"  # "holdout", "holdout-all" or "paper" for scores
     seed: int = 0
     splits: int = 0
     split_seed: int = 0
@@ -109,9 +117,14 @@ class Job:
 
 
 def settings_of(plan: Plan) -> dict[str, Any]:
-    """Training's and the method's settings, as JSON has them."""
-    tables = {"train": asdict(plan.train), "settings": asdict(plan.settings)}
-    return dict(json.loads(canonical(tables)))
+    """Training's and the method's settings, as JSON has them and as records state them."""
+    tables = json.loads(canonical({"train": asdict(plan.train), "settings": asdict(plan.settings)}))
+    return {name: stated(table) for name, table in tables.items()}
+
+
+def stated(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings, as JSON has them, without later ones that change nothing."""
+    return {k: v for k, v in settings.items() if k not in LATER or v != LATER[k]}
 
 
 def settings_hash(identity: Mapping[str, Any]) -> str:

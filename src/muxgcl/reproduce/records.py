@@ -1,19 +1,16 @@
 """Records: one JSON line a measurement, appended whole, checked on reading, never changed."""
 
-import fcntl
 import hashlib
-import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muxgcl.errors import UserError
+from muxgcl.io.files import LOCK, append_lines, locked, parsed
 from muxgcl.reproduce.job import FILES, KINDS, SCORES, Job, canonical, settings_hash
 
-SCHEMA = 1
+SCHEMA = 2  # 1: `holdout` counted test nodes of both halves, which is `holdout-all` now
 NAMES = tuple(dict.fromkeys(FILES.values()))
 
 Record = dict[str, Any]
@@ -82,49 +79,23 @@ class Shelf:
     def _lines(self, name: str) -> Iterator[Line]:
         path = self.path(name)
         *whole, rest = path.read_bytes().split(b"\n") if path.is_file() else [b""]
-        if rest and _parsed(rest) is not None:
+        if rest and parsed(rest) is not None:
             whole.append(rest)  # whole, but for its line break
         for number, text in enumerate(whole, start=1):
-            record = _parsed(text)
+            record = parsed(text)
             if record is None:
                 yield Line(path.name, number, {}, "malformed: not a JSON object")
             else:
-                yield Line(path.name, number, record, fault_of(record, name))
+                fault = fault_of(record, name)
+                yield Line(path.name, number, record if fault else as_today(record), fault)
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Hold the folder: a second process that wants to write gets one clear line."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.folder, os.O_RDONLY)
-        except OSError as error:
-            raise UserError(f"cannot write to {self.folder}: {error.strerror or error}") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            raise UserError(f"{self.folder} is being written by another process") from None
-        try:
-            yield
-        finally:
-            os.close(handle)
+        return locked(self.folder / LOCK)
 
     def append(self, name: str, record: Record) -> None:
         """Add a line with one write; what a kill left behind of an earlier one is cut off."""
-        line = json.dumps(record, allow_nan=False).encode() + b"\n"
-        try:
-            with self.path(name).open("a+b", buffering=0) as file:
-                file.seek(0)
-                before = file.read()
-                *_, rest = before.split(b"\n")
-                if rest and _parsed(rest) is not None:
-                    line = b"\n" + line
-                elif rest:
-                    file.truncate(len(before) - len(rest))
-                file.write(line)
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise UserError(f"cannot write {self.path(name)}: {error.strerror}") from error
+        append_lines(self.path(name), [record], sync=True)
 
 
 class Found:
@@ -158,12 +129,6 @@ def make_record(job: Job, result: Mapping[str, Any], **facts: Any) -> Record:
     return {**record, "digest": digest(record)}
 
 
-def json_lines(file: Path) -> list[Record]:
-    """What a benchmark recorded, a line each; nothing where there is no such file."""
-    text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def digest(record: Mapping[str, Any]) -> str:
     """sha256 of everything else in the record."""
     content = {key: value for key, value in record.items() if key != "digest"}
@@ -172,8 +137,8 @@ def digest(record: Mapping[str, Any]) -> str:
 
 def fault_of(record: Record, file: str) -> str:
     """Why a record cannot be trusted, or nothing."""
-    if record.get("schema") != SCHEMA:
-        return f"malformed: schema {record.get('schema')!r}, expected {SCHEMA}"
+    if record.get("schema") not in (1, SCHEMA):
+        return f"malformed: schema {record.get('schema')!r}, expected 1 or {SCHEMA}"
     for name, kind in FIELDS.items():
         value = record.get(name)
         if name not in record or not isinstance(value, kind):
@@ -182,11 +147,23 @@ def fault_of(record: Record, file: str) -> str:
         return f"malformed: unknown kind {record['kind']!r}"
     if record["digest"] != digest(record):
         return "tampered: its content does not match its digest"
-    names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
-    stated = {name: record[name] for name in (*names, "train", "settings")}
-    if record["hash"] != settings_hash(stated):
+    if record["hash"] != settings_hash(_stated(record)):
         return "tampered: its settings do not match their hash"
     return _fault_of_result(record) or _fault_of_place(record, file)
+
+
+def as_today(record: Record) -> Record:
+    """A record by today's names: what schema 1 calls `holdout` is `holdout-all`."""
+    if (record["schema"], record["protocol"]) != (1, "holdout"):
+        return record
+    record = {**record, "protocol": "holdout-all"}
+    return {**record, "hash": settings_hash(_stated(record))}
+
+
+def _stated(record: Record) -> Record:
+    """What the hash of a record's settings is taken of."""
+    names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
+    return {name: record[name] for name in (*names, "train", "settings")}
 
 
 def _fault_of_result(record: Record) -> str:
@@ -199,17 +176,11 @@ def _fault_of_result(record: Record) -> str:
     else:
         good = len(result.get("accuracy", ())) == record["splits"]
         good &= len(result.get("nmi", ())) == len(result.get("ari", ())) == record["repeats"]
+        if good and record["schema"] > 1 and not isinstance(result.get("development"), str):
+            return "malformed: it does not say which half of the labels it was judged on"
     return "" if good else "malformed: it has not as many scores as splits and repeats"
 
 
 def _fault_of_place(record: Record, file: str) -> str:
     belongs = FILES.get(record["variant"] if record["kind"] == SCORES else record["kind"])
     return "" if belongs == file else f"malformed: it belongs in {belongs}.jsonl"
-
-
-def _parsed(text: bytes) -> Record | None:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None

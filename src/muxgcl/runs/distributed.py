@@ -147,17 +147,18 @@ def sum_up(workers: Workers, method: Method, terms: Tensor) -> Tensor:
     grads = [p.grad for p in method.parameters() if p.grad is not None]
     flat = torch.cat([grad.flatten() for grad in grads] + [terms])
     _together(dist.all_reduce, flat, group=workers.group)
-    *parts, whole = flat.split([grad.numel() for grad in grads] + [len(terms)])
-    for grad, part in zip(grads, parts, strict=True):
+    shares = flat.split([grad.numel() for grad in grads] + [len(terms)])
+    for grad, part in zip(grads, shares, strict=False):  # the last one is that of the terms
         grad.copy_(part.view_as(grad))
+    whole: Tensor = shares[-1]
     return whole.clone()
 
 
-def any_of(workers: Workers, wanted: bool) -> bool:
-    """Whether one of the workers wants it."""
-    flag = torch.tensor(int(wanted), device=_device(workers))
-    _together(dist.all_reduce, flag, dist.ReduceOp.MAX, workers.group)
-    return bool(flag)
+def largest(workers: Workers, number: int) -> int:
+    """The largest of the workers' numbers."""
+    found = torch.tensor(number, device=_device(workers))
+    _together(dist.all_reduce, found, dist.ReduceOp.MAX, workers.group)
+    return int(found)
 
 
 def check_weights(workers: Workers, trainer: Trainer) -> None:

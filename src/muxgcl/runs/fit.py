@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,21 +18,51 @@ from torch import Tensor
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
+from muxgcl.kernels.ring import Workers
 from muxgcl.methods import Method
+from muxgcl.runs import distributed
 from muxgcl.runs.environment import device_name, peak_memory, pick_device
 from muxgcl.runs.folder import Run
-from muxgcl.runs.loop import Epoch, Trainer, load_weights
+from muxgcl.runs.loop import (
+    Epoch,
+    Trainer,
+    check_capture,
+    load_weights,
+    method_state,
+    random_state,
+    set_random_state,
+)
 from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
-
-if TYPE_CHECKING:
-    from muxgcl.kernels.ring import Workers
 
 CHECKPOINT_SECONDS = 10.0
 
 
 class Stopped(UserError):
-    """Training was asked to stop and did, at the end of an epoch."""
+    """A run was asked to stop and did.
+
+    Attributes:
+        number: of the signal that asked.
+        resumable: whether the same run can go on from its folder.
+    """
+
+    def __init__(
+        self, message: str, number: int = signal.SIGINT, *, resumable: bool = True
+    ) -> None:
+        super().__init__(message)
+        self.number, self.resumable = number, resumable
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A method that is built and checked, on its device, and the random state after that."""
+
+    plan: Plan
+    graph: Graph
+    method: Method
+    backend: str
+    random: dict[str, Tensor]
+    workers: Workers | None = None  # that train together, this process among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +103,38 @@ def restore(run: Run, plan: Plan, graph: Graph) -> Method:
     return method
 
 
+def make_ready(
+    plan: Plan,
+    graph: Graph,
+    *,
+    cache: Path | None = None,
+    on_prepare: Callable[[int, int], None] | None = None,
+    workers: Workers | None = None,
+) -> Ready:
+    """Build a plan's method; what is wrong with the plan is found here, before any work.
+
+    Args:
+        plan: what to train and how.
+        graph: on any device; it is moved to the plan's.
+        cache: a folder for what is computed once a graph.
+        on_prepare: is told of steps done and to do in what comes before the first epoch.
+        workers: the processes that train together, each of which calls this.
+    """
+    if workers is not None:
+        workers = replace(workers, sampling=plan.sampling)
+        distributed.check(workers, plan, graph)
+        plan = replace(plan, device=distributed.place(plan.device), capture="off")
+    device = pick_device(plan.device)
+    backend = resolve(plan.backend, cuda=device.type == "cuda")
+    if backend.startswith("fused") and device.type != "cuda":
+        raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
+    graph = graph.to(device)
+    with seeded(plan.seed, device):
+        method = build(plan, graph, cache, on_prepare, workers)
+        check_capture(plan.capture, method, device)
+        return Ready(plan, graph, method, backend, random_state(device), workers)
+
+
 def fit(
     plan: Plan,
     graph: Graph,
@@ -84,42 +146,55 @@ def fit(
     on_prepare: Callable[[int, int], None] | None = None,
     observe: Callable[[int, Tensor], object] | None = None,
     observe_last: int = 0,
-    workers: "Workers | None" = None,
+    workers: Workers | None = None,
 ) -> Fitted:
-    """Train one method on one graph.
+    """Train one method on one graph: `make_ready`, then `train`."""
+    return train(
+        make_ready(plan, graph, cache=cache, on_prepare=on_prepare, workers=workers),
+        run=run,
+        resume=resume,
+        on_block=on_block,
+        observe=observe,
+        observe_last=observe_last,
+    )
+
+
+def train(
+    ready: Ready,
+    *,
+    run: Run | None = None,
+    resume: bool = False,
+    on_block: Callable[[list[Epoch]], None] | None = None,
+    on_stop: Callable[[int], None] | None = None,
+    observe: Callable[[int, Tensor], object] | None = None,
+    observe_last: int = 0,
+) -> Fitted:
+    """Train what `make_ready` has built; a `Ready` is good for one training.
+
+    Of several workers each calls this; the first alone may have a `run`.
 
     Args:
-        plan: what to train and how.
-        graph: on any device; it is moved to the plan's.
-        run: where to keep settings, metrics and checkpoints; nothing is written without it.
+        ready: the method, its graph and its plan.
+        run: where to keep metrics and checkpoints; nothing is written without it.
         resume: go on from the run's checkpoint, to the same result as without the pause.
-        cache: a folder for what is computed once a graph.
         on_block: is told of each block of epochs.
-        on_prepare: is told of steps done and to do in what comes before the first epoch.
+        on_stop: is told at once of a signal that will end training after this epoch.
         observe: is given the epoch and the embedding after each of the last epochs.
         observe_last: how many last epochs `observe` looks at.
-        workers: the processes that train together, each of which calls this; the first alone
-            may have a `run`.
     """
-    if workers is not None:
-        from muxgcl.runs import distributed  # loads what only many workers need
-
-        workers = replace(workers, sampling=plan.sampling)
-        distributed.check(workers, plan, graph)
-        plan = replace(plan, device=distributed.place(plan.device), capture="off")
-    device = pick_device(plan.device)
-    graph = graph.to(device)
-    backend = resolve(plan.backend, cuda=device.type == "cuda")
+    plan, graph, method, workers = ready.plan, ready.graph, ready.method, ready.workers
+    device = graph.device
     begin = time.perf_counter()
     with seeded(plan.seed, device):
-        method = build(plan, graph, cache, on_prepare, workers)
+        set_random_state(ready.random, device)
         if workers is None:
             method.prepare(graph)
         else:
             distributed.prepare(workers, method, graph)
-        trained = Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), backend)
         if not method.trainable:
-            return trained
+            if run is not None:
+                run.save_checkpoint(method_state(method), epoch=0, method=method.name)
+            return Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), ready.backend)
         tf32 = not plan.backend.endswith("/fp32")
         trainer = Trainer(method, graph, plan.train, capture=plan.capture, tf32=tf32)
         before: list[dict[str, Any]] = []  # of an earlier stretch of this run
@@ -137,7 +212,7 @@ def fit(
         begin -= sum(times)
         loss = before[-1]["loss"] if before else None
         listen = run is not None or workers is not None
-        with peak_memory(device) as peak, _stop_requests(listen) as stop:
+        with peak_memory(device) as peak, _stop_requests(listen, on_stop) as stop:
             keeper = _Keeper(trainer, run)
             for block in trainer.blocks(observe_from):
                 times += [epoch.seconds for epoch in block]
@@ -148,11 +223,12 @@ def fit(
                 if on_block is not None:
                     on_block(block)
                 if workers is not None:
-                    stop.wanted = distributed.any_of(workers, stop.wanted)
+                    stop.number = distributed.largest(workers, stop.number or 0) or None
                     distributed.check_weights(workers, trainer)
-                if stop.wanted and trainer.epoch < plan.train.epochs:
+                if stop.number is not None and trainer.epoch < plan.train.epochs:
                     keeper.save()
-                    raise Stopped(f"stopped after epoch {trainer.epoch} of {plan.train.epochs}")
+                    told = f"stopped after epoch {trainer.epoch} of {plan.train.epochs}"
+                    raise Stopped(told, stop.number)
             keeper.save()
     settled = times[len(times) // 10 :] or [0.0]  # the first tenth pays for warming up
     return Fitted(
@@ -163,7 +239,7 @@ def fit(
         peak.mib,
         time.perf_counter() - begin,
         device_name(device),
-        backend,
+        ready.backend,
     )
 
 
@@ -203,18 +279,20 @@ class _Keeper:
 
 @dataclass(slots=True)
 class _Stop:
-    wanted: bool = False
+    number: int | None = None  # of the signal that asked
 
 
 @contextmanager
-def _stop_requests(listen: bool) -> Iterator[_Stop]:
-    """Turn the first Ctrl-C or SIGTERM into a wish that is granted between two epochs."""
+def _stop_requests(listen: bool, on_stop: Callable[[int], None] | None) -> Iterator[_Stop]:
+    """The first Ctrl-C or SIGTERM stops training between two epochs, the second one at once."""
     stop = _Stop()
 
     def ask(number: int, frame: FrameType | None) -> None:
-        if stop.wanted:
-            raise KeyboardInterrupt  # the second time nothing is waited for
-        stop.wanted = True
+        if stop.number is not None:
+            raise KeyboardInterrupt
+        stop.number = number
+        if on_stop is not None:
+            on_stop(number)
 
     before: dict[signal.Signals, Any] = {}
     if listen and threading.current_thread() is threading.main_thread():

@@ -1,22 +1,28 @@
 """A run on disk: what was asked, what happened, what came out. Files are whole or absent."""
 
-import fcntl
 import json
-import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from muxgcl.errors import UserError
-from muxgcl.io.files import append_lines, new_file_mode, read_lines, write_atomically, write_text
+from muxgcl.io.files import (
+    LOCK,
+    append_lines,
+    json_lines,
+    locked,
+    read_lines,
+    write_atomically,
+    write_text,
+)
 from muxgcl.runs.settings import to_toml
 
 FILES = (
@@ -50,20 +56,9 @@ class Run:
         self.scores_file = path / "scores.json"
         self.report_file = path / "report.html"
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Hold the folder: a second process that wants to write it gets one clear line."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / ".lock").open("w")
-        except OSError as error:
-            raise UserError(f"cannot write to {self.path}: {error.strerror or error}") from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise UserError(f"{self.path} is being written by another process") from None
-            yield
+        return locked(self.path / LOCK)
 
     def clear(self) -> None:
         """Remove what an earlier run left here, and nothing else."""
@@ -115,7 +110,7 @@ class Run:
     def keep_metrics(self, epochs: int) -> None:
         """Drop lines past `epochs`: they belong to work that the checkpoint does not have."""
         lines = [line for line in self.metrics() if line["epoch"] <= epochs]
-        write_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in lines))
+        write_text(self.metrics_file, json_lines(lines))
 
     def log(self, lines: list[dict[str, Any]]) -> None:
         """Append one line an epoch."""
@@ -137,7 +132,7 @@ class Run:
             for line in read_lines(self.observed_file)
             if line["epoch"] <= epochs and line["split_seed"] == split_seed
         ]
-        write_text(self.observed_file, "".join(json.dumps(line) + "\n" for line in lines))
+        write_text(self.observed_file, json_lines(lines))
         return {line["epoch"]: tuple(line["accuracy"]) for line in lines}
 
     # checkpoint ---------------------------------------------------------------------------------
@@ -146,17 +141,8 @@ class Run:
         """Weights, optimizer and generator state, with plain facts such as the epoch."""
         ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         metadata = {name: json.dumps(value) for name, value in facts.items()}
-        temporary = self.checkpoint_file.with_name(f".checkpoint.{os.getpid()}")
-        try:
-            save_file(ready, temporary, metadata)
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            temporary.chmod(new_file_mode())
-            os.replace(temporary, self.checkpoint_file)
-        except (OSError, SafetensorError) as error:
-            raise UserError(f"cannot write {self.checkpoint_file}: {error}") from error
-        finally:
-            temporary.unlink(missing_ok=True)
+        content = save(ready, metadata)
+        write_atomically(self.checkpoint_file, lambda file: file.write(content))
 
     def checkpoint(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What `save_checkpoint` wrote: tensors and facts."""
@@ -174,12 +160,12 @@ class Run:
 
     # results ------------------------------------------------------------------------------------
 
-    def save_embeddings(self, ids: np.ndarray[Any, Any], embedding: Tensor) -> None:
+    def save_embeddings(self, ids: np.ndarray[Any, np.dtype[Any]], embedding: Tensor) -> None:
         """Node ids and their embeddings."""
         table = embedding.detach().cpu().float().numpy()
         write_atomically(self.embeddings_file, lambda file: np.savez(file, id=ids, embedding=table))
 
-    def embeddings(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def embeddings(self) -> tuple[np.ndarray[Any, np.dtype[Any]], np.ndarray[Any, np.dtype[Any]]]:
         """Node ids and their embeddings."""
         try:
             with (
@@ -192,13 +178,14 @@ class Run:
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             raise UserError(f"{self.embeddings_file} is damaged: {error}") from None
 
-    def labels(self) -> np.ndarray[Any, Any] | None:
+    def labels(self) -> np.ndarray[Any, np.dtype[Any]] | None:
         """One class a node, -1 for none; None where no node has a label."""
         if not self.nodes_file.is_file():
             return None
         try:
             with self.nodes_file.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return arrays.get("label")
+                found: np.ndarray[Any, np.dtype[Any]] | None = arrays.get("label")
+                return found
         except (OSError, ValueError, EOFError, BadZipFile) as error:
             raise UserError(f"{self.nodes_file} is damaged: {error}") from None
 

@@ -63,9 +63,7 @@ class Trainer:
         self.epoch = 0
         self.optimizer = method.optimizer(cfg.lr, cfg.weight_decay)
         on_gpu = graph.device.type == "cuda"
-        if capture == "on" and not (on_gpu and method.capturable):
-            reason = f"{method.name} cannot be captured" if on_gpu else "there is no GPU in use"
-            raise UserError(f"capture is on, but {reason}")
+        check_capture(capture, method, graph.device)
         self.captures = capture != "off" and on_gpu and method.capturable
         method.static = on_gpu and method.capturable  # captured or not: the same numbers
         # adds up what several workers found: gradients in place, and the terms of the loss
@@ -80,20 +78,17 @@ class Trainer:
         Past epoch `singly_from` every epoch is a block: someone wants to look at each.
         """
         size = GPU_BLOCK if self.graph.device.type == "cuda" else 1
-        with fast_products(self.tf32):
-            yield from self._blocks(size, singly_from)
-
-    def _blocks(self, size: int, singly_from: int | None) -> Iterator[list[Epoch]]:
         while self.epoch < self.cfg.epochs:
             left = (singly_from if singly_from is not None else self.cfg.epochs) - self.epoch
             count = min(size, left) if left > 0 else 1
             ahead = [m - self.epoch for m in self.method.milestones if m > self.epoch]
             count = min(count, *ahead) if ahead else count
-            if self.captures and self._replay is None:
-                self._capture()
-            begin = time.perf_counter()
-            history = [self._advance() for _ in range(count)]
-            values = torch.stack(history).tolist()  # the one wait for the device
+            with fast_products(self.tf32):  # not while the caller has the block in hand
+                if self.captures and self._replay is None:
+                    self._capture()
+                begin = time.perf_counter()
+                history = [self._advance() for _ in range(count)]
+                values = torch.stack(history).tolist()  # the one wait for the device
             seconds = (time.perf_counter() - begin) / count
             first = self.epoch - count + 1
             block = [
@@ -137,13 +132,10 @@ class Trainer:
 
     def state(self) -> dict[str, Tensor]:
         """Everything that the rest of the run depends on, as tensors."""
-        tensors = {f"method/{name}": t for name, t in self.method.state_dict().items()}
+        tensors = method_state(self.method)
         for i, slots in enumerate(self.optimizer.slots):
             tensors |= {f"optimizer/{i}/{name}": t for name, t in slots.items()}
-        tensors["random/cpu"] = torch.get_rng_state()
-        if self.graph.device.type == "cuda":
-            tensors["random/cuda"] = torch.cuda.get_rng_state(self.graph.device)
-        return tensors
+        return tensors | random_state(self.graph.device)
 
     def load(self, tensors: Mapping[str, Tensor], epoch: int | None = None) -> None:
         """Go back to a state, in place: what was captured stays valid."""
@@ -152,15 +144,41 @@ class Trainer:
             for name, tensor in slots.items():
                 before = tensors.get(f"optimizer/{i}/{name}")
                 tensor.zero_() if before is None else tensor.copy_(before)
-        torch.set_rng_state(tensors["random/cpu"])
-        if "random/cuda" in tensors and self.graph.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), self.graph.device)
+        set_random_state(tensors, self.graph.device)
         if epoch is not None:
             self.epoch = epoch
 
 
-def load_weights(method: Method, tensors: Mapping[str, Tensor]) -> None:
+def check_capture(capture: Capture, method: Method, device: torch.device) -> None:
+    """Refuse a capture that was asked for and cannot be had."""
+    on_gpu = device.type == "cuda"
+    if capture == "on" and not (on_gpu and method.capturable):
+        reason = f"{method.name} cannot be captured" if on_gpu else "there is no GPU in use"
+        raise UserError(f"capture is on, but {reason}")
+
+
+def random_state(device: torch.device) -> dict[str, Tensor]:
+    """The state of the generators that work on this device draws from."""
+    tensors = {"random/cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        tensors["random/cuda"] = torch.cuda.get_rng_state(device)
+    return tensors
+
+
+def set_random_state(tensors: Mapping[str, Tensor], device: torch.device) -> None:
+    """Go back to what `random_state` returned."""
+    torch.set_rng_state(tensors["random/cpu"])
+    if "random/cuda" in tensors and device.type == "cuda":
+        torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), device)
+
+
+def method_state(method: Method) -> dict[str, Tensor]:
     """The method's part of a checkpoint."""
+    return {f"method/{name}": tensor for name, tensor in method.state_dict().items()}
+
+
+def load_weights(method: Method, tensors: Mapping[str, Tensor]) -> None:
+    """Take the method's part of a checkpoint."""
     mine = {k.removeprefix("method/"): t for k, t in tensors.items() if k.startswith("method/")}
     try:
         method.load_state_dict(mine)

@@ -8,14 +8,13 @@ from typing import Any, Self
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import Backend, Chooser, Sampling, resolve
+from muxgcl.kernels import Backend, Chooser, Sampling
 from muxgcl.methods import METHODS, Context, Method
 from muxgcl.runs import auto
-from muxgcl.runs.auto import choose
-from muxgcl.runs.environment import commit, pick_device, versions
+from muxgcl.runs.auto import Choice, choose, hop_settings
+from muxgcl.runs.environment import commit, versions
 from muxgcl.runs.loop import Capture
 from muxgcl.runs.settings import TrainConfig, hints, preset, split_settings, unknown_name
-from muxgcl.seeding import seeded
 
 SEEDS = 1 << 63
 
@@ -33,6 +32,7 @@ class Plan:
     device: str = "auto"
     backend: Backend = "auto"
     capture: Capture = "auto"
+    choices: tuple[Choice, ...] = ()  # what preset `auto` picked and nothing overrode, and why
     anchors: int | None = None  # nodes that a step contrasts, and with how many; all by default
     keys: int | None = None
 
@@ -59,46 +59,72 @@ class Plan:
         overrides: Mapping[str, Any] | None = None,
         *,
         graph: Graph | None = None,
-        **rest: Any,
+        seed: int = 0,
+        device: str = "auto",
+        backend: Backend = "auto",
+        capture: Capture = "auto",
+        anchors: int | None = None,
+        keys: int | None = None,
     ) -> Self:
         """A preset's settings with some overridden; preset `auto` looks at the graph.
 
         A method that `auto` has no rules for keeps its own settings.
         """
         kind = find_method(method)
-        if preset_name == "auto" and graph is not None:
-            known = {**hints(TrainConfig), **hints(kind.Config)}
-            start = (
-                {c.key: c.value for c in choose(graph) if c.key in known}
-                if method in auto.METHODS
-                else preset(method, "paper", "default")
-            )
-        else:
+        picked: list[Choice] = []
+        if preset_name != "auto" or graph is None:
             start = preset(method, preset_name, dataset)
+        elif method == "mux-hop":
+            start, picked = hop_settings(graph)
+        elif method in auto.METHODS:
+            known = {**hints(TrainConfig), **hints(kind.Config)}
+            picked = [choice for choice in choose(graph) if choice.key in known]
+            start = {choice.key: choice.value for choice in picked}
+        else:
+            start = preset(method, "best", "default")
         given = overrides or {}
         values = {**start, **given}
-        picked = preset_name == "auto" and method in auto.METHODS
-        if picked and "width" in given and "projection" in set(start) - set(given):
+        if (
+            method in auto.METHODS
+            and picked
+            and "width" in given
+            and "projection" in set(start) - set(given)
+        ):
             values["projection"] = values["width"]  # as the reason for it says
         train, settings = split_settings(values, TrainConfig, kind.Config)
+        used = asdict(train) | asdict(settings)
         return cls(
             method=method,
             preset=preset_name,
             dataset=dataset,
             train=train,
             settings=settings,
-            **rest,
+            seed=seed,
+            device=device,
+            backend=backend,
+            capture=capture,
+            anchors=anchors,
+            keys=keys,
+            choices=tuple(
+                choice for choice in picked if used.get(choice.key, choice.value) == choice.value
+            ),
         )
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, Mapping[str, Any]], **rest: Any) -> Self:
-        """The plan that a run folder's config.toml holds."""
-        run = tables["run"]
+    def from_tables(
+        cls, tables: Mapping[str, Mapping[str, Any]], *, device: str | None = None
+    ) -> Self:
+        """The plan that a run folder's config.toml holds, maybe on another device."""
+        run = tables.get("run", {})
+        if missing := [name for name in ("method", "preset", "dataset") if name not in run]:
+            raise UserError(f"the settings of a run need [run] with {missing[0]!r}, got {[*run]}")
         kind = find_method(run["method"])
-        (train,) = split_settings(tables["train"], TrainConfig)
+        (train,) = split_settings(tables.get("train", {}), TrainConfig)
         (settings,) = split_settings(tables.get("method", {}), kind.Config)
-        known = {f.name for f in fields(cls)} & set(run)
-        return cls(train=train, settings=settings, **{**{k: run[k] for k in known}, **rest})
+        known = {f.name: run[f.name] for f in fields(cls) if f.name in run}
+        if device is not None:
+            known["device"] = device
+        return cls(train=train, settings=settings, **known)
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """For config.toml."""
@@ -147,16 +173,3 @@ def build(
     )
     # weights are drawn on the CPU: the same seed begins with the same weights on every device
     return find_method(plan.method)(graph, plan.settings, context).to(graph.device)
-
-
-def check(plan: Plan, graph: Graph) -> None:
-    """Find what is wrong with a plan before anything is written."""
-    device = pick_device(plan.device)
-    backend = resolve(plan.backend, cuda=device.type == "cuda")
-    if backend.startswith("fused") and device.type != "cuda":
-        raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
-    with seeded(plan.seed):
-        method = build(plan, graph)
-    if plan.capture == "on" and not (device.type == "cuda" and method.capturable):
-        reason = "there is no GPU in use" if device.type != "cuda" else "this method cannot be"
-        raise UserError(f"capture is on, but {reason}")

@@ -1,14 +1,15 @@
 """A search on disk: what was tried and what came of it. Killed at any moment, it can go on."""
 
-import fcntl
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from muxgcl.errors import UserError
+from muxgcl.io.files import locked
 from muxgcl.tune.space import Point, Range, Space, Values
 
 try:
@@ -114,15 +115,8 @@ def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point)
         space: where to search.
         start: the first point to try.
     """
-    with _writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+b")
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f"{path} is being written by another process") from None
-        _drop_half_a_line(path, file)
+    with locked(path):
+        _drop_half_a_line(path)
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         try:
             storage = JournalStorage(JournalFileBackend(str(path), lock_obj=_Held()))
@@ -145,13 +139,13 @@ def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point)
         yield Study(path, study, space, start)
 
 
-def _drop_half_a_line(path: Path, file: IO[bytes]) -> None:
+def _drop_half_a_line(path: Path) -> None:
     """A kill may leave the last line unfinished: what follows would be joined to it."""
-    file.seek(0)
-    text = file.read()
+    text = path.read_bytes()
     if text and not text.startswith(OPENING[: len(text)]):
         raise UserError(f"{path} is not a study of muxgcl")
-    file.truncate(text.rfind(b"\n") + 1)
+    with _writing(path):
+        os.truncate(path, text.rfind(b"\n") + 1)
 
 
 class _Held:

@@ -18,12 +18,14 @@ BLOCK_BYTES = 32 << 20  # of gathered rows held at once
 
 def edge_dot(left: Nodes, right: Nodes, adjacency: Adjacency) -> PerEdge:
     """The product of both ends' rows on every edge."""
-    return _EdgeDot.apply(left, right, adjacency)
+    found: Tensor = _EdgeDot.apply(left, right, adjacency)
+    return found
 
 
 def row_sum(values: PerEdge, adjacency: Adjacency) -> PerNode:
     """The sum over every node's edges."""
-    return _RowSum.apply(values, adjacency)
+    found: Tensor = _RowSum.apply(values, adjacency)
+    return found
 
 
 class _EdgeDot(torch.autograd.Function):
@@ -33,6 +35,10 @@ class _EdgeDot(torch.autograd.Function):
     def forward(ctx: Any, left: Tensor, right: Tensor, adjacency: Adjacency) -> Tensor:
         ctx.save_for_backward(left, right)
         ctx.adjacency = adjacency
+        if left.is_cuda:
+            from muxgcl.kernels.edge_dot import edge_dot as fused  # Triton loads only where it runs
+
+            return fused(left, right, adjacency.row, adjacency.col)
         block = max(1, BLOCK_BYTES // (left.shape[1] * left.element_size()))
         ends = zip(adjacency.row.split(block), adjacency.col.split(block), strict=True)
         return torch.cat([(left[row] * right[col]).sum(1) for row, col in ends])

@@ -1,0 +1,316 @@
+"""From a graph to a finished run folder, stage by stage: prepare, train, read out, score, report.
+
+`run` is what the command line's `run` and `train` call; Python users call it too.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from muxgcl.app.begin import begin, observed_so_far, refuse_foreign
+from muxgcl.app.judge import controls_stage, report_stage, score_stage, stops_are_told
+from muxgcl.app.log import check_log, logged
+from muxgcl.app.observer import Observer
+from muxgcl.app.options import LoadOptions, RunOptions
+from muxgcl.app.result import Result, SeedsResult
+from muxgcl.app.source import Source, save_encoding
+from muxgcl.errors import UserError
+from muxgcl.evaluate import PaperProtocol, verdict
+from muxgcl.graph import Graph
+from muxgcl.io.files import write_atomically
+from muxgcl.io.load import Loaded
+from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready, train
+from muxgcl.runs.folder import Run
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.scoring import check_scoring, labels_of
+from muxgcl.runs.searched import searched_elsewhere
+
+PAPER_EPOCHS = 100  # protocol `paper` looks at this many last epochs
+
+
+def run(
+    graph: Any,
+    options: RunOptions | None = None,
+    *,
+    load: LoadOptions | None = None,
+    observer: Observer | None = None,
+    command: str | None = None,
+) -> Result:
+    """Train on a graph, embed its nodes and, where there are labels, score and report.
+
+    Everything is kept in a run folder, as `muxgcl run` does. Labels are used for scores alone.
+
+    Args:
+        graph: a dataset's name, a path, or whatever `muxgcl.load` takes or returns.
+        options: what to train, where to keep it and how to judge it.
+        load: columns and files, where the graph does not say it all by itself.
+        observer: is told of every event; silent by default.
+        command: what was typed to have this run, kept with its settings.
+
+    Example:
+        >>> import tempfile
+        >>> from muxgcl.io import planted
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     options = RunOptions(
+        ...         method="sgc", out=f"{folder}/run", splits=2, controls=False, report=False
+        ...     )
+        ...     result = run(planted(nodes=60), options)
+        >>> result.embedding.shape
+        (60, 48)
+    """
+    job = prepare(graph, options or RunOptions(), load, observer)
+    return _run_one(job, job.plan, job.folder(job.plan), command)
+
+
+def run_seeds(
+    graph: Any,
+    seeds: int,
+    options: RunOptions | None = None,
+    *,
+    load: LoadOptions | None = None,
+    observer: Observer | None = None,
+    command: str | None = None,
+) -> SeedsResult:
+    """The same with so many seeds, counted up from that of the options; a folder each."""
+    if seeds < 1:
+        raise UserError(f"seeds must be at least 1, got {seeds}")
+    job = prepare(graph, options or RunOptions(), load, observer)
+    plans = [replace(job.plan, seed=job.plan.seed + k) for k in range(seeds)]
+    return SeedsResult(
+        tuple(
+            _run_one(job, plan, job.folder(plan, several=seeds > 1), command, first=k == 0)
+            for k, plan in enumerate(plans)
+        )
+    )
+
+
+# prepare ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """What all seeds of a run share."""
+
+    options: RunOptions
+    source: Source
+    loaded: Loaded
+    graph: Graph
+    plan: Plan
+    observer: Observer
+
+    @property
+    def labels(self) -> NDArray[Any] | None:
+        """One class a node, where they are to be used."""
+        return labels_of(self.loaded.tensors) if self.options.score else None
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """How to classify."""
+        return self.options.protocols or ("holdout",)
+
+    def folder(self, plan: Plan, *, several: bool = False) -> Path:
+        """Where a run is kept; by default under a name that says what it is."""
+        if self.options.out is not None:
+            out = Path(self.options.out)
+            return out / f"seed{plan.seed}" if several else out
+        preset = Path(plan.preset).stem  # it may be a file
+        return Path("runs") / f"{plan.dataset}-{plan.method}-{preset}-seed{plan.seed}"
+
+
+def prepare(
+    graph: Any, options: RunOptions, load: LoadOptions | None, observer: Observer | None
+) -> Job:
+    """Load the graph and choose settings; nothing is written."""
+    observer = observer or Observer()
+    check_log(options.log)
+    source = Source(graph, load or LoadOptions())
+    observer.phase("loading")
+    with stops_are_told("loading", resumable=False):
+        loaded = source.open()
+        tensors = Graph.from_data(loaded.tensors)
+    plan = Plan.make(
+        options.method,
+        options.preset or source.preset,
+        source.dataset,
+        options.overrides,
+        graph=tensors,
+        seed=options.seed,
+        device=options.device,
+        backend=options.backend,
+        capture=options.capture,
+    )
+    if options.score:
+        check_scoring(loaded.tensors, options.protocols, options.splits, controls=options.controls)
+    return Job(options, source, loaded, tensors, plan, observer)
+
+
+# one run ----------------------------------------------------------------------------------------
+
+
+def _run_one(
+    job: Job, plan: Plan, folder: Path, command: str | None, *, first: bool = True
+) -> Result:
+    """Do what is not done yet."""
+    run, options, observer = Run(folder), job.options, job.observer
+    refuse_foreign(run)
+    observer.phase("preparing")
+    cache = run.path.parent / ".affinity"
+    with stops_are_told("preparing", resumable=False):
+        ready = make_ready(plan, job.graph, cache=cache, on_prepare=observer.step)
+    with run.locked():
+        notes = begin(
+            run,
+            ready,
+            job.source,
+            job.loaded,
+            resume=options.resume,
+            overwrite=options.overwrite,
+            command=command,
+        )
+        paper = _paper_protocol(job, plan, run)
+        for note in [*_notes(job), *notes] if first else notes:
+            observer.note(note)
+        fitted = train_stage(job, ready, run, paper)
+        z = fitted.embed()
+        save_stage(run, job.loaded, z)
+        observer.wrote("embeddings", run.embeddings_file)
+        scores = _score(job, plan, run, fitted, z, paper) if options.score else {}
+        judged = verdict(plan.method, scores)
+        if scores:
+            observer.scores(plan.method, scores, judged)
+        if options.score and options.report:
+            report_stage(run, observer)
+    return Result(
+        path=run.path,
+        plan=plan,
+        ids=job.loaded.ids,
+        embedding=z.numpy(),
+        scores=scores,
+        verdict=judged,
+        loss=fitted.loss,
+        epoch_ms=fitted.epoch_ms,
+        peak_mib=fitted.peak_mib,
+        seconds=fitted.seconds,
+        device=fitted.device,
+        backend=fitted.backend,
+    )
+
+
+def _notes(job: Job) -> list[str]:
+    """What was done to the data, what `auto` picked and why, and what is missing."""
+    notes = [*job.loaded.notes]
+    notes += [f"{choice.key} = {choice.value}: {choice.reason}" for choice in job.plan.choices]
+    if warning := searched_elsewhere(job.plan.preset, job.labels):
+        notes.append(warning)
+    if job.options.score and job.labels is None:
+        notes.append("no labels, so nothing is scored (--labels or --label-column names them)")
+    return notes
+
+
+def _paper_protocol(job: Job, plan: Plan, run: Run) -> PaperProtocol | None:
+    options, y = job.options, job.labels
+    if y is None or "paper" not in job.protocols:
+        return None
+    paper = PaperProtocol(y, seed=options.split_seed)
+    if options.resume:
+        paper.epochs = observed_so_far(run, plan, options.split_seed, PAPER_EPOCHS)
+    return paper
+
+
+def train_stage(job: Job, ready: Ready, run: Run, paper: PaperProtocol | None) -> Fitted:
+    """Train, or go on; a start that fails leaves the folder free."""
+    observer, total = job.observer, ready.plan.train.epochs
+
+    def look(epoch: int, z: Tensor) -> None:
+        assert paper is not None
+        run.log_observed(epoch, paper.observe(epoch, z.numpy()), paper.seed)
+
+    observer.phase("training")
+    try:
+        with (
+            stops_are_told("training"),
+            logged(run, job.options.log, lambda block: observer.epochs(block, total)) as on_block,
+        ):
+            fitted = train(
+                ready,
+                run=run,
+                resume=job.options.resume,
+                on_block=on_block,
+                on_stop=observer.stopping,
+                observe=None if paper is None else look,
+                observe_last=PAPER_EPOCHS,
+            )
+    except Stopped:
+        raise
+    except UserError:
+        if not run.metrics() and not run.checkpoint_file.is_file():
+            run.clear()  # nothing was done: what is mended may be tried in the same folder
+        raise
+    return replace(fitted, peak_mib=max(fitted.peak_mib, _peak_before(run)))
+
+
+def _peak_before(run: Run) -> float:
+    """The peak memory of an earlier stretch of this run."""
+    file = run.path / "diagnostics.json"
+    try:
+        return float(json.loads(file.read_text(encoding="utf-8"))["peak_mib"])
+    except (OSError, ValueError, KeyError):
+        return 0.0
+
+
+def save_stage(run: Run, loaded: Loaded, z: Tensor) -> None:
+    """Keep the embeddings, and what a report and a later graph need."""
+    run.save_embeddings(loaded.ids, z)
+    save_nodes(run, loaded)
+    save_encoding(run, loaded)
+
+
+def save_nodes(run: Run, loaded: Loaded) -> None:
+    """Labels, edges and other columns of the nodes, for the report."""
+    # the prefix keeps a user's names apart from ours and from savez's own arguments
+    arrays: dict[str, Any] = {
+        f"column:{name}": np.asarray(values) for name, values in loaded.columns.items()
+    }
+    arrays["edge_index"] = loaded.tensors.edge_index.cpu().numpy().astype(np.int32)
+    y = labels_of(loaded.tensors)
+    if y is not None:
+        arrays["label"] = y
+        if loaded.label_names is not None:
+            arrays["label_names"] = np.asarray(loaded.label_names)
+    write_atomically(run.nodes_file, lambda file: np.savez_compressed(file, **arrays))
+
+
+def _score(
+    job: Job, plan: Plan, run: Run, fitted: Fitted, z: Tensor, paper: PaperProtocol | None
+) -> dict[str, Any]:
+    """Scores, then controls; what is scored is kept before the next thing is tried."""
+    options, observer, data = job.options, job.observer, job.loaded.tensors
+    splits, split_seed = options.splits, options.split_seed
+    scores = score_stage(
+        run,
+        fitted,
+        z,
+        data,
+        job.protocols,
+        paper,
+        observer,
+        splits=splits,
+        split_seed=split_seed,
+    )
+    if job.labels is not None and options.controls is not False:
+        scores |= controls_stage(
+            run,
+            plan,
+            job.graph,
+            data,
+            job.protocols,
+            observer,
+            splits=splits,
+            split_seed=split_seed,
+        )
+    return scores
