@@ -54,7 +54,7 @@ def test_a_path_is_seen_one_hop_further_a_layer() -> None:
     graph = Graph.from_data(type(DATA)(x=torch.eye(10), edge_index=edges))
     field = Field.of(clean(graph), torch.tensor([4]), 2)
     assert [rows.tolist() for rows in field.rows] == [[2, 3, 4, 5, 6], [3, 4, 5], [4]]
-    assert field.places(torch.tensor([4]), 0).tolist() == [2]
+    assert field.wanted(torch.arange(5.0)[:, None], 0).tolist() == [[2.0]]
 
 
 def test_a_dropped_edge_is_not_looked_along() -> None:

@@ -159,7 +159,7 @@ GRAPH = Graph.from_data(planted(nodes=40))
 
 def made(name: str, sampling: Sampling) -> Method:
     kind = METHODS[name]
-    cfg = kind.Config(width=8, **({"affinity_epochs": 1} if name == "mux-gcl" else {}))
+    cfg = kind.Config(width=8, **({"affinity_epochs": 1} if name.startswith("mux") else {}))
     with seeded(0):
         method = kind(GRAPH, cfg, Context(sampling=sampling))
         method.prepare(GRAPH)
@@ -211,5 +211,5 @@ def test_a_plan_keeps_its_sampling_and_names_methods_that_have_none() -> None:
     assert plan.sampling == Sampling(8, 16)
     assert Plan.from_tables(plan.tables()) == plan
     assert "keys" not in {k for k, v in Plan.make("grace").tables()["run"].items() if v is not None}
-    with pytest.raises(UserError, match=r"dgi has no sampled contrast .*: mux-gcl, grace"):
+    with pytest.raises(UserError, match=r"dgi has no sampled contrast .*: mux-gcl, mux-hop"):
         Plan.make("dgi", anchors=8)

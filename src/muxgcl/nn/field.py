@@ -12,9 +12,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from muxgcl.augment import View
-from muxgcl.sparse import Csr, SparseMatrix, compress
+from muxgcl.sparse import Csr, SparseMatrix, compress, row_pointer
 
 Rows = Int[Tensor, " n"]
+Entries = Int[Tensor, " e"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,9 +35,11 @@ class Field:
             hops.append(hop)
         return cls(found[::-1], hops[::-1])
 
-    def places(self, rows: Rows, layer: int) -> Rows:
-        """Where these rows, which are all among those of the layer, are in it."""
-        return torch.searchsorted(self.rows[layer], rows)
+    def wanted(self, table: Float[Tensor, "m d"], layer: int) -> Float[Tensor, "n d"]:
+        """The wanted rows out of a layer's table: they are among its rows."""
+        if layer == len(self.hops):
+            return table
+        return table[torch.searchsorted(self.rows[layer], self.rows[-1])]
 
 
 def neighbours(matrix: Csr, rows: Rows) -> tuple[SparseMatrix, Int[Tensor, " m"]]:
@@ -44,26 +47,46 @@ def neighbours(matrix: Csr, rows: Rows) -> tuple[SparseMatrix, Int[Tensor, " m"]
 
     A row's own column is always among them; entries that weigh 0 do not count.
     """
-    begin, count = matrix.rowptr[rows], matrix.rowptr[rows + 1] - matrix.rowptr[rows]
-    entry = torch.arange(int(count.sum()), device=rows.device)
-    entry += (begin - (count.cumsum(0) - count)).repeat_interleave(count)
-    row = torch.arange(len(rows), device=rows.device).repeat_interleave(count)
-    value, col = matrix.value[entry], matrix.col[entry]
-    kept = value != 0
-    row, col, value = row[kept], col[kept], value[kept]
+    row, col, value = _entries(matrix, rows)
     used = torch.zeros(matrix.columns, dtype=torch.bool, device=rows.device)
     used[col] = True
     used[rows] = True
     below = used.nonzero().squeeze(1)
     place = torch.zeros(matrix.columns, dtype=torch.long, device=rows.device)
     place[below] = torch.arange(len(below), device=rows.device)
-    col = place[col]
-    rowptr = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=len(rows)).cumsum(0)])
-    hop = SparseMatrix(
-        matrix=Csr(rowptr, col, value, len(below)),
-        transpose=compress(col, row, value, rows=len(below), columns=len(rows)),
+    return _matrix(row, place[col], value, (len(rows), len(below))), below
+
+
+def rows_of(
+    features: Float[Tensor, "all f"] | SparseMatrix, rows: Rows
+) -> Float[Tensor, "n f"] | SparseMatrix:
+    """These rows of a table of features, sparse or dense."""
+    if isinstance(features, Tensor):
+        return features[rows]
+    shape = len(rows), features.shape[1]
+    return _matrix(*_entries(features.matrix, rows), shape)
+
+
+def _entries(matrix: Csr, rows: Rows) -> tuple[Entries, Entries, Float[Tensor, " e"]]:
+    """Row, column and value of what is not 0 in these rows; they are numbered as they come."""
+    begin, count = matrix.rowptr[rows], matrix.rowptr[rows + 1] - matrix.rowptr[rows]
+    entry = torch.arange(int(count.sum()), device=rows.device)
+    entry += (begin - (count.cumsum(0) - count)).repeat_interleave(count)
+    row = torch.arange(len(rows), device=rows.device).repeat_interleave(count)
+    value, col = matrix.value[entry], matrix.col[entry]
+    kept = value != 0
+    return row[kept], col[kept], value[kept]
+
+
+def _matrix(
+    row: Entries, col: Entries, value: Float[Tensor, " e"], shape: tuple[int, int]
+) -> SparseMatrix:
+    """From entries that are sorted by row."""
+    rows, columns = shape
+    return SparseMatrix(
+        matrix=Csr(row_pointer(row, rows), col, value, columns),
+        transpose=compress(col, row, value, rows=columns, columns=rows),
     )
-    return hop, below
 
 
 def inputs(view: View, rows: Rows) -> Float[Tensor, "n f"]:

@@ -117,7 +117,7 @@ class GCN(nn.Module):
             table = inputs(view, field.rows[0])
             hidden = (field.hops[0] @ table) @ self.weights[0]
             if 0 in wanted:
-                found[0] = self._carry(table[field.places(rows, 0)], start=0)
+                found[0] = self._carry(field.wanted(table, 0), start=0)
         else:
             mixed = view.project(self.weights[0])
             hidden = field.hops[0] @ mixed[field.rows[0]]
@@ -126,7 +126,7 @@ class GCN(nn.Module):
         hidden = self._layer(hidden, self.biases[0], 1)
         for k in range(1, last):
             if k in wanted:
-                found[k] = self.act(self._carry(hidden[field.places(rows, k)], start=k))
+                found[k] = self.act(self._carry(field.wanted(hidden, k), start=k))
             hidden = (field.hops[k] @ hidden) @ self.weights[k]
             hidden = self._layer(hidden, self.biases[k], k + 1)
         return {**found, last: hidden}
