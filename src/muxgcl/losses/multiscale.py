@@ -120,7 +120,7 @@ class MultiplexPatchContrast(nn.Module):
             sample: the nodes of this step; `tables` then hold their rows alone.
         """
         if patches is not None and sample is not None:
-            patches = [sample.take(t) if k in self.scales else t for k, t in enumerate(patches)]
+            patches = [sample.take(table) for table in patches]
         terms = {}
         for k, scale_weight in self.terms.items():
             parts = [

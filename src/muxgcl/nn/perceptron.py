@@ -18,7 +18,7 @@ from muxgcl.augment import View
 from muxgcl.errors import UserError
 from muxgcl.nn.bias import add_bias
 from muxgcl.nn.field import Field, rows_of
-from muxgcl.shapes import Nodes, Scale
+from muxgcl.shapes import Candidates, Nodes, Scale
 from muxgcl.sparse import SparseMatrix
 
 Norm = Literal["layer", "batch", "none"]
@@ -91,10 +91,10 @@ class Perceptron(nn.Module):
         hops = [view.propagation] * self.convolutions
         return self._encode(view.project(self.weights[0]), hops, fresh=False)
 
-    def _encode(self, mixed: Scale, hops: Sequence[SparseMatrix], *, fresh: bool) -> Nodes:
+    def _encode(self, mixed: Scale, hops: Sequence[SparseMatrix], *, fresh: bool) -> Candidates:
         """All blocks, from the first one's product on; the first ones average over neighbours."""
 
-        def block(k: int, mixed: Scale) -> Nodes:
+        def block(k: int, mixed: Scale) -> Candidates:
             return self._finish(k, hops[k] @ mixed if k < len(hops) else mixed, fresh=fresh)
 
         nodes = block(0, mixed)
