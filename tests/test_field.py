@@ -52,7 +52,7 @@ def test_sparse_and_dense_features_take_both_ways() -> None:
 def test_a_path_is_seen_one_hop_further_a_layer() -> None:
     edges = torch.stack([torch.arange(9), torch.arange(1, 10)])
     graph = Graph.from_data(type(DATA)(x=torch.eye(10), edge_index=edges))
-    field = Field.of(clean(graph), torch.tensor([4]), 2)
+    field = Field.of(clean(graph).propagation, torch.tensor([4]), 2)
     assert [rows.tolist() for rows in field.rows] == [[2, 3, 4, 5, 6], [3, 4, 5], [4]]
     assert field.wanted(torch.arange(5.0)[:, None], 0).tolist() == [[2.0]]
 

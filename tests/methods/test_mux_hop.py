@@ -327,12 +327,14 @@ def test_rows_of_a_sample_are_those_of_the_whole_graph(
         scale_weights=weights,
         convolutions=convolutions,
         dropout=0.0,
+        drop_features=0.0,
     )
     sample = Sample(torch.tensor([4, 29, 0, 17]), 3, 4, 30)
-    view = dropped(method.scaled(graph), (0.4, 0.4), 0.4)
+    graph = method.scaled(graph)
+    view = dropped(graph, (0.4, 0.4), 0.0)
     ways = [
         method.projected(view, method.encoder(view), method.contrast.scales, sample),
-        method._of_rows(view, sample.rows(2), method.contrast.scales),
+        method._of_rows(graph, view.propagation, sample.rows(2)),
     ]
     found = []
     for unit in ways:

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from muxgcl.affinity import AffinityConfig, patches
-from muxgcl.augment import Corrupt, View, clean, dropped
+from muxgcl.augment import Corrupt, View, clean, drop_entries, dropped, stacked_propagation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import Sample, Selection, resolve, taken
@@ -36,11 +36,12 @@ from muxgcl.losses.multiscale import Anchors, Likelihood, MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.adam import Adam
-from muxgcl.nn.field import Field
+from muxgcl.nn.field import Field, rows_of
 from muxgcl.nn.perceptron import Norm, Perceptron, spread
 from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
 from muxgcl.shapes import Candidates, NodeIndex, Nodes, Scalar, Scale
+from muxgcl.sparse import SparseMatrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,12 +140,13 @@ class MuxHop(Method):
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The weighted contrast of each scale, on two fresh views."""
-        cfg, sample = self.cfg, self.context.draw(graph)
-        view = dropped(self.scaled(graph), cfg.drop_edges, cfg.drop_features)
+        cfg, sample, graph = self.cfg, self.context.draw(graph), self.scaled(graph)
         # each of several workers with its own rows would drop entries of its own inside f
         if isinstance(sample, Sample) and graph.device.type == "cpu":
-            unit = self._of_rows(view, sample.rows(2), self.contrast.scales)
+            propagation = stacked_propagation(graph, cfg.drop_edges)
+            unit = self._of_rows(graph, propagation, sample.rows(2))
         else:
+            view = dropped(graph, cfg.drop_edges, cfg.drop_features)
             unit = self.projected(view, self.encoder(view), self.contrast.scales, sample)
         return self.contrast(unit, self.patches, sample)
 
@@ -155,11 +157,15 @@ class MuxHop(Method):
         mixed = spread(view.propagation, self.projector.mix(nodes), max(wanted))
         return self._finished({k: taken(mixed[k], sample) for k in sorted(wanted)})
 
-    def _of_rows(self, view: View, rows: NodeIndex, wanted: set[int]) -> dict[int, Nodes]:
-        """The same for these rows, from what they depend on alone."""
-        below = self.cfg.convolutions  # hops inside f
-        field = Field.of(view, rows, below + max(wanted))
-        mixed = self.projector.mix(self.encoder(view, field))
+    def _of_rows(
+        self, graph: Graph, propagation: SparseMatrix, rows: NodeIndex
+    ) -> dict[int, Nodes]:
+        """The same for these rows of two views, from what they depend on alone."""
+        below, wanted = self.cfg.convolutions, self.contrast.scales  # `below` hops are inside f
+        field = Field.of(propagation, rows, below + max(wanted))
+        features = rows_of(graph.aligned_features, field.rows[0] % graph.num_nodes)
+        part = View(propagation, drop_entries(features, self.cfg.drop_features))
+        mixed = self.projector.mix(self.encoder(part, field.hops[:below]))
         found = {}
         for k in range(max(wanted) + 1):
             mixed = field.hops[below + k - 1] @ mixed if k > 0 else mixed

@@ -26,11 +26,11 @@ class Field:
     hops: list[SparseMatrix]
 
     @classmethod
-    def of(cls, view: View, rows: Rows, layers: int) -> "Field":
-        """The field of these rows of the (stacked) view, so many layers deep."""
+    def of(cls, propagation: SparseMatrix, rows: Rows, layers: int) -> "Field":
+        """The field of these rows of a (stacked) view, so many layers deep."""
         found, hops = [rows], []
         for _ in range(layers):
-            hop, below = neighbours(view.propagation.matrix, found[-1])
+            hop, below = neighbours(propagation.matrix, found[-1])
             found.append(below)
             hops.append(hop)
         return cls(found[::-1], hops[::-1])
@@ -83,9 +83,11 @@ def _matrix(
 ) -> SparseMatrix:
     """From entries that are sorted by row."""
     rows, columns = shape
+    order = (col * rows + row).argsort()
     return SparseMatrix(
         matrix=Csr(row_pointer(row, rows), col, value, columns),
-        transpose=compress(col, row, value, rows=columns, columns=rows),
+        transpose=compress(col, row, value, rows=columns, columns=rows, order=order),
+        order=order,
     )
 
 

@@ -112,7 +112,7 @@ class GCN(nn.Module):
     ) -> dict[int, Nodes]:
         """The same at these rows, from what they depend on; how much that is changes each time."""
         last = len(self.weights)
-        field, found = Field.of(view, rows, last), {}
+        field, found = Field.of(view.propagation, rows, last), {}
         if isinstance(view.features, Tensor):  # (A X) W_1 has fewer rows to multiply than A (X W_1)
             table = inputs(view, field.rows[0])
             hidden = (field.hops[0] @ table) @ self.weights[0]

@@ -6,7 +6,6 @@ features is the view's (`augment.dropped`).
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -17,7 +16,6 @@ from torch.nn.functional import dropout
 from muxgcl.augment import View
 from muxgcl.errors import UserError
 from muxgcl.nn.bias import add_bias
-from muxgcl.nn.field import Field, rows_of
 from muxgcl.shapes import Candidates, Nodes, Scale
 from muxgcl.sparse import SparseMatrix
 
@@ -75,16 +73,10 @@ class Perceptron(nn.Module):
         kinds = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d, "none": nn.Identity}
         self.norms = nn.ModuleList(kinds[norm](b) for b in widths[1:])
 
-    def forward(self, view: View, field: Field | None = None) -> Nodes:
-        """Nodes of a view in training; with a `field`, those that it has after our convolutions."""
-        hops = [view.propagation] * self.convolutions
-        if field is None:
-            return self._encode(view.project(self.weights[0]), hops, fresh=True)
-        assert view.kept_columns is None  # it may have lost single entries instead
-        part = replace(view, features=rows_of(view.features, field.rows[0]))
-        return self._encode(
-            part.project(self.weights[0]), field.hops[: self.convolutions], fresh=True
-        )
+    def forward(self, view: View, hops: Sequence[SparseMatrix] | None = None) -> Nodes:
+        """Nodes of a view in training; `hops` may lead to other rows at each convolution."""
+        hops = [view.propagation] * self.convolutions if hops is None else hops
+        return self._encode(view.project(self.weights[0]), hops, fresh=True)
 
     def embed(self, view: View) -> Nodes:
         """Nodes of a view after training."""

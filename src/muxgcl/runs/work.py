@@ -79,7 +79,7 @@ def _encoder(plan: Plan, graph: Graph, shape: Shape) -> Work:
         with seeded(0):  # one draw stands for all
             cfg = plan.settings
             rates = [Corrupt(d, m) for d, m in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
-            field = Field.of(both(graph, rates), sampled.rows(2), layers)
+            field = Field.of(both(graph, rates).propagation, sampled.rows(2), layers)
         rows = [len(found) for found in field.rows]
         entries = [len(hop.matrix.col) for hop in field.hops]
         wanted = rows[-1]
