@@ -70,6 +70,30 @@ def test_products_are_counted_as_torch_counts_them(
     assert work.flops + work.pairs * per_pair == pytest.approx(want, rel=0.1)
 
 
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("convolutions", [0, 1])
+@pytest.mark.parametrize("anchors", ["last", "all"])
+@pytest.mark.parametrize("sample", [None, 50])
+def test_products_of_mux_hop_are_counted_as_torch_counts_them(
+    features: str,
+    convolutions: int,
+    anchors: str,
+    sample: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = GRAPHS[features]
+    settings = {"hidden": 48, "width": 24, "projection": 32, "projection_out": 16, "epochs": 10}
+    settings |= {"affinity_epochs": 1, "affinity_width": 8, "drop_edges": (0.7, 0.7)}
+    settings |= {"convolutions": convolutions, "anchors": anchors, "depth": 3}
+    made = Plan.make("mux-hop", "best", "cora", settings, device="cpu", anchors=sample, keys=sample)
+    want = counted(made, graph, monkeypatch)
+    work, shape = of_epoch(made, graph), Shape.of(made, graph)
+    per_pair = 2 * 2 * shape.projection[1] + 2 * shape.affinity / 4
+    assert work.flops + work.pairs * per_pair == pytest.approx(
+        want, rel=0.15
+    )  # the draw of the sample is another one
+
+
 def test_counts_of_grace_are_those_of_its_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = GRAPHS["dense"]
     want = counted(plan("grace"), graph, monkeypatch)

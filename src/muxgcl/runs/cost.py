@@ -19,7 +19,7 @@ from muxgcl.graph import Graph
 from muxgcl.kernels import PairWeight, Sampling, contrast
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.work import COUNTED, NUMBER, Shape, Work, of_epoch, tables
+from muxgcl.runs.work import COUNTED, NUMBER, Shape, Work, embedding, of_epoch, tables
 from muxgcl.seeding import seeded
 from muxgcl.sparse import SparseMatrix
 from muxgcl.tensors import Tensors
@@ -27,7 +27,8 @@ from muxgcl.tensors import Tensors
 GIB = 2**30
 PROBE = 1024  # nodes in the pieces that are timed
 WALKERS = 8192  # nodes of the graph that walks are timed on
-SIZES = tuple(2**k for k in range(14, 8, -1))  # of samples, the largest first
+SIZES = tuple(2**k for k in range(14, 7, -1))  # of samples, the largest first
+ROUGH_SECONDS = 60.0  # by slow rates: a training below is not worth an estimate
 PATIENCE = 600.0  # seconds that a training may take before `auto` samples
 BACKWARD = 1.7  # tables at the peak, relative to those that are kept for the backward pass
 VGAE_EPOCH = 3.0  # of a VGAE, in epochs of the encoder
@@ -43,6 +44,9 @@ class Rates:
     pairs: float
     walks: float  # of one node, trained on
     overhead: float  # seconds an epoch that depend on nothing
+
+
+SLOW = Rates(2e9, 2e7, 2e7, 5e6, 2e2, 0.01)  # of a machine that is slower than any in use
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +155,16 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
             prepare = settings["epochs"] * epoch / VGAE_EPOCH
     on_gpu = pick_device(plan.device).type == "cuda"
     here = torch.cuda.memory_allocated() if on_gpu else resident()
-    needed = NUMBER * (BACKWARD * work.kept + 5 * work.weights) + tables(graph, shape)
+    training = NUMBER * BACKWARD * work.kept
+    needed = max(training, embedding(graph, shape)) + NUMBER * 5 * work.weights
+    needed += tables(graph, shape)
     total = plan.train.epochs * epoch + prepare
     return Cost(total, here + needed, prepare, "GPU" if on_gpu else "CPU")
+
+
+def quick(plan: Plan, graph: Graph) -> bool:
+    """Whether it will be over before anyone asks, on any machine."""
+    return estimate(plan, graph, SLOW).seconds < ROUGH_SECONDS
 
 
 def seconds(work: Work, rates: Rates) -> float:
