@@ -14,6 +14,8 @@ from typer.core import TyperGroup
 
 from muxgcl import __version__
 from muxgcl.errors import UserError
+from muxgcl.kernels.ring import LostWorker
+from muxgcl.runs.distributed import silent
 from muxgcl.runs.fit import Stopped
 
 INTERRUPTED = 128 + signal.SIGINT  # what a shell expects of a program stopped by Ctrl-C
@@ -92,6 +94,8 @@ def run(arguments: list[str]) -> int:
         return stop.exit_code
     except Stopped as stop:
         return _fail(str(stop), 128 + stop.number, debug)
+    except LostWorker as error:
+        return _fail(str(error), 2, debug, always=True)
     except UserError as error:
         return _fail(str(error), 2, debug)
     except UsageError as error:
@@ -136,9 +140,10 @@ def _out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or any(word in told for word in words)
 
 
-def _fail(message: str, status: int, debug: bool) -> int:
+def _fail(message: str, status: int, debug: bool, *, always: bool = False) -> int:
+    """Tell what is wrong; of several workers the first one does, or who misses another."""
     if debug:
         traceback.print_exc()
-    if message:  # there is none where the help page was the answer
+    if message and (always or not silent()):  # there is none where the help page was the answer
         print(f"muxgcl: {' '.join(message.split())}", file=sys.stderr)
     return status

@@ -27,9 +27,9 @@ from muxgcl.shapes import Candidates, NodeIndex, Nodes, Scalar
 class LostWorker(UserError):
     """A worker is gone or does not answer."""
 
-    def __init__(self, reason: object) -> None:
-        told = " ".join(str(reason).split())[:120]
-        super().__init__(f"a worker was lost or does not answer ({told})")
+    def __init__(self, reason: object, then: str = "") -> None:
+        self.reason = " ".join(str(reason).split())[:120]
+        super().__init__(f"a worker was lost or does not answer ({self.reason}){then}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,11 @@ def launched() -> bool:
     )
 
 
+def silent() -> bool:
+    """Whether another worker speaks for this one."""
+    return launched() and os.environ.get("RANK", "0") != "0"
+
+
 @contextmanager
 def joined(device: str = "auto", *, timeout: float = TIMEOUT) -> Iterator[Workers | None]:
     """The workers that this process belongs to; None where it works alone.
@@ -152,6 +157,22 @@ def sum_up(workers: Workers, method: Method, terms: Tensor) -> Tensor:
         grad.copy_(part.view_as(grad))
     whole: Tensor = shares[-1]
     return whole.clone()
+
+
+@contextmanager
+def first_begins(workers: Workers | None) -> Iterator[None]:
+    """What worker 0 does alone while the others wait; where it fails, all of them end."""
+    if workers is None:
+        yield
+        return
+    failed = 1
+    try:
+        yield
+        failed = 0
+    finally:
+        failed = largest(workers, failed)
+    if failed:
+        raise UserError("worker 0 could not begin the run")
 
 
 def largest(workers: Workers, number: int) -> int:
