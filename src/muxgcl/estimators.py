@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding, Loaded, load
-from muxgcl.runs.fit import embed, fit
+from muxgcl.runs.committee import fit_members
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 
@@ -29,14 +29,17 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         params: settings that differ from the preset, such as `{"width": 256}`.
         epochs: how long to train; the preset's length by default.
         lr: learning rate; the preset's by default.
+        members: train so many seeds, counted up, and put their rows side by side.
+        output_width: columns of the embedding: what is read out is compressed by a linear map that
+            is learned on the training graph; all columns by default.
         device: "auto", "cpu", "cuda" or "cuda:N".
         backend: how to compute the contrast; "auto" takes the fused kernel where it runs.
         random_state: the seed of everything random: an integer; a numpy `RandomState` or
             `Generator`, of which each `fit` draws one; or None for a fresh one.
         verbose: whether `fit` tells epoch and loss on standard error, some ten times in all.
 
-    After `fit`: `model_` (the trained method), `embedding_` (of the training graph, [n, d]),
-    `encoding_` (how columns became features), `seed_` (what random_state came to),
+    After `fit`: `model_` (the trained method, of the first member), `committee_` (all members and
+    the map to fewer columns), `embedding_` (of the training graph, [n, d]), `encoding_` (how columns became features), `seed_` (what random_state came to),
     `n_features_in_`, `loss_`, `epoch_ms_`.
 
     Example:
@@ -54,6 +57,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         params: dict[str, Any] | None = None,
         epochs: int | None = None,
         lr: float | None = None,
+        members: int = 1,
+        output_width: int | None = None,
         device: str = "auto",
         backend: str = "auto",
         random_state: RandomState = 0,
@@ -64,6 +69,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         self.params = params
         self.epochs = epochs
         self.lr = lr
+        self.members = members
+        self.output_width = output_width
         self.device = device
         self.backend = backend
         self.random_state = random_state
@@ -87,11 +94,14 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
             seed=seed,
             device=self.device,
             backend=self.backend,
+            members=self.members,
+            output_width=self.output_width,
         )
-        fitted = fit(plan, prepared, on_block=teller(plan.train.epochs) if self.verbose else None)
-        self.model_, self.seed_, self.encoding_ = fitted.method, seed, encoding
-        self.embedding_: Array = fitted.embed().numpy()
-        self.model_.forget()  # a pickle should be as small as the weights
+        on_block = teller(plan.train.epochs) if self.verbose else None
+        # members have forgotten the graph: a pickle is as small as the weights
+        self.committee_, embedding, fitted = fit_members(plan, prepared, on_block=on_block)
+        self.model_, self.seed_, self.encoding_ = self.committee_.methods[0], seed, encoding
+        self.embedding_: Array = embedding.numpy()
         self.n_features_in_ = prepared.num_features
         self.loss_, self.epoch_ms_ = fitted.loss, fitted.epoch_ms
         return self
@@ -106,8 +116,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
                 f"trained on {self.n_features_in_} features, this graph has {prepared.num_features}"
             )
         device = next((p.device for p in self.model_.parameters()), prepared.device)
-        table = np.asarray(embed(self.model_, prepared.to(device)).numpy())
-        self.model_.forget()
+        table = np.asarray(self.committee_.embed(prepared.to(device)).numpy())
+        self.committee_.forget()
         return table
 
     def fit_transform(self, graph: Any, y: None = None, **fit_params: Any) -> Array:
@@ -131,6 +141,8 @@ class MuxGCL(NodeEmbedder):
         params: dict[str, Any] | None = None,
         epochs: int | None = None,
         lr: float | None = None,
+        members: int = 1,
+        output_width: int | None = None,
         device: str = "auto",
         backend: str = "auto",
         random_state: RandomState = 0,
@@ -142,6 +154,8 @@ class MuxGCL(NodeEmbedder):
             params=params,
             epochs=epochs,
             lr=lr,
+            members=members,
+            output_width=output_width,
             device=device,
             backend=backend,
             random_state=random_state,

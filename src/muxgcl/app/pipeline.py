@@ -23,6 +23,7 @@ from muxgcl.evaluate import PaperProtocol, verdict
 from muxgcl.graph import Graph
 from muxgcl.io.files import write_atomically
 from muxgcl.io.load import Loaded
+from muxgcl.runs.committee import check_output, mapped, output_map, side_by_side, together
 from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
@@ -79,7 +80,8 @@ def run_seeds(
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
     job = prepare(graph, options or RunOptions(), load, observer)
-    plans = [replace(job.plan, seed=job.plan.seed + k) for k in range(seeds)]
+    step = job.plan.members  # no two runs share a member
+    plans = [replace(job.plan, seed=job.plan.seed + k * step) for k in range(seeds)]
     return SeedsResult(
         tuple(
             _run_one(job, plan, job.folder(plan, several=seeds > 1), command, first=k == 0)
@@ -142,7 +144,11 @@ def prepare(
         device=options.device,
         backend=options.backend,
         capture=options.capture,
+        members=options.members,
+        output_width=options.output_width,
     )
+    if plan.members > 1 and "paper" in (options.protocols or ()):
+        raise UserError("protocol paper looks at the epochs of one training, not of several members")
     if options.score:
         check_scoring(loaded.tensors, options.protocols, options.splits, controls=options.controls)
     return Job(options, source, loaded, tensors, plan, observer)
@@ -158,9 +164,9 @@ def _run_one(
     run, options, observer = Run(folder), job.options, job.observer
     refuse_foreign(run)
     observer.phase("preparing")
-    cache = run.path.parent / ".affinity"
     with stops_are_told("preparing", resumable=False):
-        ready = make_ready(plan, job.graph, cache=cache, on_prepare=observer.step)
+        ready = _ready(job, plan, run)
+        check_output(plan, ready)
     with run.locked():
         notes = begin(
             run,
@@ -174,8 +180,7 @@ def _run_one(
         paper = _paper_protocol(job, plan, run)
         for note in [*_notes(job), *notes] if first else notes:
             observer.note(note)
-        fitted = train_stage(job, ready, run, paper)
-        z = fitted.embed()
+        fitted, z = members_stage(job, ready, run, paper)
         save_stage(run, job.loaded, z)
         observer.wrote("embeddings", run.embeddings_file)
         scores = _score(job, plan, run, fitted, z, paper) if options.score else {}
@@ -221,6 +226,37 @@ def _paper_protocol(job: Job, plan: Plan, run: Run) -> PaperProtocol | None:
     return paper
 
 
+def _ready(job: Job, plan: Plan, run: Run) -> Ready:
+    cache = run.path.parent / ".affinity"
+    return make_ready(plan, job.graph, cache=cache, on_prepare=job.observer.step)
+
+
+def members_stage(
+    job: Job, ready: Ready, run: Run, paper: PaperProtocol | None
+) -> tuple[Fitted, Tensor]:
+    """Train every member, or go on with the one that was in hand; what it took, the embedding."""
+    plan, members, tables = ready.plan, [], []
+    for k, one in enumerate(plan.of_members()):
+        if k:
+            job.observer.phase("preparing")
+            with stops_are_told("preparing"):
+                ready = _ready(job, one, run)
+        if plan.members > 1:
+            job.observer.note(f"member {k + 1} of {plan.members}: seed {one.seed}")
+        try:
+            members.append(train_stage(job, ready, Run(run.path, k), paper))
+        except Stopped as stop:
+            of = f" (member {k + 1} of {plan.members})" if plan.members > 1 else ""
+            raise Stopped(f"{stop}{of}", stop.number, resumable=stop.resumable) from None
+        tables.append(members[-1].embed())
+        if k:
+            members[-1].method.forget()  # the first is looked at again
+    table = side_by_side(tables)
+    output = output_map(plan, table, ready.graph.device)
+    run.save_output_map(output)
+    return together(members), mapped(table, output)
+
+
 def train_stage(job: Job, ready: Ready, run: Run, paper: PaperProtocol | None) -> Fitted:
     """Train, or go on; a start that fails leaves the folder free."""
     observer, total = job.observer, ready.plan.train.epochs
@@ -247,7 +283,7 @@ def train_stage(job: Job, ready: Ready, run: Run, paper: PaperProtocol | None) -
     except Stopped:
         raise
     except UserError:
-        if not run.metrics() and not run.checkpoint_file.is_file():
+        if not run.member and not run.metrics() and not run.checkpoint_file.is_file():
             run.clear()  # nothing was done: what is mended may be tried in the same folder
         raise
     return replace(fitted, peak_mib=max(fitted.peak_mib, _peak_before(run)))

@@ -16,9 +16,8 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
 from muxgcl.io.save import check_format, save_table
+from muxgcl.runs.committee import restore_members
 from muxgcl.runs.environment import pick_device
-from muxgcl.runs.fit import embed as embed_graph
-from muxgcl.runs.fit import restore
 from muxgcl.runs.folder import Run
 from muxgcl.runs.held_out import held_out_links
 from muxgcl.runs.plan import Plan
@@ -79,8 +78,8 @@ def embed(
                 f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
             )
         tensors = tensors.to(pick_device(device))
-        method = restore(trained, Plan.from_tables(tables, device=device), tensors)
-        ids, table = loaded.ids, embed_graph(method, tensors).numpy()
+        committee = restore_members(trained, Plan.from_tables(tables, device=device), tensors)
+        ids, table = loaded.ids, committee.embed(tensors).numpy()
         for note in loaded.notes:
             observer.note(note)
     if path is not None:
@@ -307,6 +306,8 @@ def run_info(run: Folder) -> dict[str, Any]:
         "dataset": facts.get("dataset"),
         "preset": facts.get("preset"),
         "seed": facts.get("seed"),
+        "members": facts.get("members", 1),
+        "output_width": facts.get("output_width"),
         "created": facts.get("created"),
         "nodes": data.get("nodes"),
         "edges": data.get("edges"),

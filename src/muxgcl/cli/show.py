@@ -69,7 +69,8 @@ def _figure(measure: str, value: Mapping[str, Any]) -> str:
 def facts_of(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What `muxgcl info` says, line by line."""
     yield "run", str(info["run"])
-    yield "method", f"{info['method']} (preset {info['preset']}, seed {info['seed']})"
+    members = f", {info['members']} members" if info["members"] > 1 else ""
+    yield "method", f"{info['method']} (preset {info['preset']}, seed {info['seed']}{members})"
     sizes = ("nodes", "edges", "features", "classes")
     counts = ", ".join(f"{info[name]:,} {name}" for name in sizes if info[name] is not None)
     yield "graph", f"{info['dataset']}: {counts}"

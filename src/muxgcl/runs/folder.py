@@ -4,6 +4,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -29,6 +30,7 @@ FILES = (
     "config.toml",
     "metrics.jsonl",
     "checkpoint.safetensors",
+    "output.safetensors",
     "observed.jsonl",
     "embeddings.npz",
     "embedded.npz",
@@ -37,19 +39,29 @@ FILES = (
     "scores.json",
     "diagnostics.json",
     "clusters.csv",
+    "links.csv",
     "report.html",
 )
+OF_MEMBERS = ("member-*.jsonl", "member-*.safetensors")  # metrics and checkpoints past the first
 CURVES = "tensorboard"  # a folder of events
 
 
 class Run:
-    """One run folder; `locked` holds it against a second writer."""
+    """One run folder; `locked` holds it against a second writer.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    Args:
+        path: the folder.
+        member: whose metrics and checkpoint these are, where several seeds are side by side; all
+            other files are shared.
+    """
+
+    def __init__(self, path: Path, member: int = 0) -> None:
+        self.path, self.member = path, member
         self.config_file = path / "config.toml"
-        self.metrics_file = path / "metrics.jsonl"
-        self.checkpoint_file = path / "checkpoint.safetensors"
+        self.metrics_file = path / (f"member-{member}.jsonl" if member else "metrics.jsonl")
+        weights = f"member-{member}.safetensors" if member else "checkpoint.safetensors"
+        self.checkpoint_file = path / weights
+        self.output_file = path / "output.safetensors"
         self.observed_file = path / "observed.jsonl"
         self.embeddings_file = path / "embeddings.npz"
         self.nodes_file = path / "nodes.npz"
@@ -64,6 +76,9 @@ class Run:
         """Remove what an earlier run left here, and nothing else."""
         for name in FILES:
             (self.path / name).unlink(missing_ok=True)
+        for pattern in OF_MEMBERS:
+            for file in self.path.glob(pattern):
+                file.unlink()
         for file in (self.path / CURVES).glob("events.out.tfevents.*"):
             file.unlink()
 
@@ -72,8 +87,8 @@ class Run:
         if self.exists:
             return None if self._is_ours() else self.config_file.name
         names = (file.name for file in self.path.iterdir()) if self.path.is_dir() else ()
-        ours = (*FILES, CURVES)
-        return next((n for n in sorted(names) if n not in ours and not n.startswith(".")), None)
+        ours = (*FILES, *OF_MEMBERS, CURVES, ".*")
+        return next((n for n in sorted(names) if not any(fnmatch(n, one) for one in ours)), None)
 
     def _is_ours(self) -> bool:
         """Whether config.toml is a run's; a damaged one may be."""
@@ -147,16 +162,29 @@ class Run:
     def checkpoint(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What `save_checkpoint` wrote: tensors and facts."""
         if not self.checkpoint_file.is_file():
-            raise UserError(f"{self.path} has no checkpoint")
-        try:
-            with safe_open(self.checkpoint_file, "pt") as file:
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                facts = {k: json.loads(v) for k, v in (file.metadata() or {}).items()}
-        except (SafetensorError, OSError, ValueError) as error:
-            raise UserError(f"{self.checkpoint_file} is damaged: {error}") from None
+            of = f" of member {self.member + 1}" if self.member else ""
+            raise UserError(f"{self.path} has no checkpoint{of}")
+        tensors, facts = _read_tensors(self.checkpoint_file)
         if "epoch" not in facts:
             raise UserError(f"{self.checkpoint_file} is not a checkpoint of muxgcl")
         return tensors, facts
+
+    def save_output_map(self, columns: Tensor | None) -> None:
+        """The map from what is read out to the columns of the embedding; none: all are kept."""
+        if columns is None:
+            self.output_file.unlink(missing_ok=True)
+            return
+        content = save({"map": columns.detach().cpu().contiguous()})
+        write_atomically(self.output_file, lambda file: file.write(content))
+
+    def output_map(self) -> Tensor:
+        """What `save_output_map` wrote."""
+        if not self.output_file.is_file():
+            raise UserError(f"{self.path} has no map to its output_width yet: --resume goes on")
+        found = _read_tensors(self.output_file)[0].get("map")
+        if found is None or found.ndim != 2 or not found.isfinite().all():
+            raise UserError(f"{self.output_file} is damaged: map must be a matrix of numbers")
+        return found
 
     # results ------------------------------------------------------------------------------------
 
@@ -200,3 +228,14 @@ class Run:
             return dict(json.loads(self.scores_file.read_text(encoding="utf-8")))
         except ValueError as error:
             raise UserError(f"{self.scores_file} is damaged: {error}") from None
+
+
+def _read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """A safetensors file: its tensors and its facts."""
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            facts = {k: json.loads(v) for k, v in (file.metadata() or {}).items()}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UserError(f"{path} is damaged: {error}") from None
+    return tensors, facts

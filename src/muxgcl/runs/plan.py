@@ -1,7 +1,7 @@
 """All that determines a run apart from the graph, and the method that follows from it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -32,11 +32,17 @@ class Plan:
     device: str = "auto"
     backend: Backend = "auto"
     capture: Capture = "auto"
+    members: int = 1  # seeds side by side, counted up from `seed`
+    output_width: int | None = None  # columns of the embedding; all that is read out by default
     choices: tuple[Choice, ...] = ()  # what preset `auto` picked and nothing overrode, and why
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < SEEDS:
             raise UserError(f"a seed must be between 0 and {SEEDS - 1}, got {self.seed}")
+        if not 1 <= self.members <= SEEDS - self.seed:
+            raise UserError(f"members must be at least 1, got {self.members}")
+        if self.output_width is not None and self.output_width < 1:
+            raise UserError(f"output_width must be at least 1, got {self.output_width}")
 
     @classmethod
     def make(
@@ -51,6 +57,8 @@ class Plan:
         device: str = "auto",
         backend: Backend = "auto",
         capture: Capture = "auto",
+        members: int = 1,
+        output_width: int | None = None,
     ) -> Self:
         """A preset's settings with some overridden; preset `auto` looks at the graph.
 
@@ -89,6 +97,8 @@ class Plan:
             device=device,
             backend=backend,
             capture=capture,
+            members=members,
+            output_width=output_width,
             choices=tuple(
                 choice for choice in picked if used.get(choice.key, choice.value) == choice.value
             ),
@@ -110,12 +120,21 @@ class Plan:
             known["device"] = device
         return cls(train=train, settings=settings, **known)
 
+    def of_members(self) -> list["Plan"]:
+        """One plan a member, each of them one seed further."""
+        return [
+            replace(self, seed=self.seed + k, members=1, output_width=None)
+            for k in range(self.members)
+        ]
+
     def tables(self) -> dict[str, dict[str, Any]]:
         """For config.toml."""
         names = ("dataset", "method", "preset", "seed", "device", "backend", "capture")
+        members = self.members if self.members > 1 else None  # what is None is not written
+        output = {"members": members, "output_width": self.output_width}
         facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit()}
         return {
-            "run": {name: getattr(self, name) for name in names} | facts,
+            "run": {name: getattr(self, name) for name in names} | output | facts,
             "train": asdict(self.train),
             "method": asdict(self.settings),
             "versions": versions(),
