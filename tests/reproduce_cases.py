@@ -27,7 +27,7 @@ SMALL = Scope(
     splits=3,
 )
 LEVEL = {"raw": 64.0, "sgc": 82.0, "dgi": 82.0, "grace": 83.0, "mux-gcl": 84.0}
-GAIN = {"full": 0.0, "neither": -1.0, "pae": -0.5, "mpc": -0.25, "vgae": 0.125}
+GAIN = {"full": 0.0, "neither": -1.0, "pae": -0.5, "mpc": -0.25, "vgae": 0.125, "script": -2.0}
 
 
 def result_of(job: Job) -> dict[str, Any]:

@@ -27,6 +27,10 @@ def _last_scale_only(cfg: Any) -> Overrides:
     return {"scale_weights": (*[0.0] * (len(cfg.scale_weights) - 1), 1.0)}
 
 
+def _first_scale_only(cfg: Any) -> Overrides:
+    return {"scale_weights": (1.0, *[0.0] * (len(cfg.scale_weights) - 1))}
+
+
 def _affinity(name: str) -> Overrides:
     """Another affinity, with the length and rate that it has by default."""
     return {"affinity": name, "affinity_epochs": None, "affinity_lr": None}
@@ -40,6 +44,7 @@ VARIANTS: dict[str, Callable[[Any], Overrides]] = {
     "neither": lambda cfg: _last_scale_only(cfg) | {"affinity": "none"},
     "pae": _last_scale_only,
     "mpc": lambda cfg: {"affinity": "none"},
+    "script": lambda cfg: _first_scale_only(cfg) | {"direction": "released", "pooling": "residual"},
     "node2vec": lambda cfg: {} if cfg.affinity in WALKS else _affinity("node2vec"),
     "vgae": lambda cfg: {} if cfg.affinity == "vgae" else _affinity("vgae"),
 }
@@ -50,6 +55,7 @@ FILES = {  # where a variant's scores, or another kind of measurement, are kept
     "neither": "table4",
     "pae": "table4",
     "mpc": "table4",
+    "script": "table4",
     SIMILARITIES: "figure1",
     SOFT_NEGATIVES: "figure3",
     BOUNDS: "proposition",
