@@ -33,7 +33,7 @@ OPTIONS = RunOptions(
 
 
 def unit(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return table / np.linalg.norm(table, axis=1, keepdims=True)
+    return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
 
 
 class StopsAt(Observer):
@@ -146,9 +146,14 @@ def test_a_new_graph_is_embedded_by_all_members_and_the_map_of_training(tmp_path
 
 @pytest.mark.parametrize("name", ["grace", "sgc", "deepwalk", "mux-hop"])
 def test_every_method_has_an_output_width(tmp_path: Path, name: str) -> None:
-    settings = {"mux-hop": {"hidden": 8, "width": 8}, "grace": {"width": 8}}.get(name, {})
-    options = replace(OPTIONS, method=name, settings=settings, preset="best", epochs=None)
-    options = replace(options, epochs=2 if name in ("grace", "mux-hop") else None, score=False)
+    settings = {
+        "mux-hop": {"hidden": 8, "width": 8, "affinity": "none"},
+        "grace": {"width": 8},
+        "deepwalk": {"width": 8, "walks": 1},
+    }.get(name, {})
+    epochs = None if name == "sgc" else 1
+    options = replace(OPTIONS, method=name, settings=settings, preset="best", epochs=epochs)
+    options = replace(options, score=False)
     data = planted(nodes=60)
     full = muxgcl.run(data, replace(options, out=tmp_path / "full")).embedding
     narrow = muxgcl.run(data, replace(options, out=tmp_path / "run", output_width=4))

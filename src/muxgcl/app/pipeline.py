@@ -149,7 +149,9 @@ def prepare(
         output_width=options.output_width,
     )
     if plan.members > 1 and "paper" in (options.protocols or ()):
-        raise UserError("protocol paper looks at the epochs of one training, not of several members")
+        raise UserError(
+            "protocol paper looks at the epochs of one training, not of several members"
+        )
     if options.score:
         check_scoring(loaded.tensors, options.protocols, options.splits, controls=options.controls)
     return Job(options, source, loaded, tensors, plan, observer)

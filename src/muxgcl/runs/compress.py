@@ -55,7 +55,7 @@ def learn_map(table: Nodes, width: int, device: torch.device | None = None) -> M
         vectors = leading(products, width)
     else:
         vectors = iterated(table, width, device)
-    return with_signs(vectors).float().cpu()
+    return with_signs(vectors).float().cpu().contiguous()  # the bits of a product depend on it
 
 
 def unit_blocks(table: Nodes, device: torch.device) -> Iterator[Nodes]:
