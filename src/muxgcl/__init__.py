@@ -17,11 +17,13 @@ if TYPE_CHECKING:
         cluster_run,
         embed,
         evaluate_run,
+        neighbours,
         predict_links,
         report_runs,
         run,
         run_info,
         run_seeds,
+        score_links,
     )
     from muxgcl.estimators import MuxGCL, NodeEmbedder
 
@@ -42,11 +44,13 @@ __all__ = [
     "evaluate_run",
     "load",
     "load_dataset",
+    "neighbours",
     "predict_links",
     "report_runs",
     "run",
     "run_info",
     "run_seeds",
+    "score_links",
 ]
 
 _ESTIMATORS = ("MuxGCL", "NodeEmbedder")

@@ -7,6 +7,7 @@ from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
 from muxgcl.app.pipeline import run, run_seeds
 from muxgcl.app.result import Result, SeedsResult
+from muxgcl.app.similar import ScoredLinks, neighbours, score_links
 from muxgcl.app.source import Source
 from muxgcl.app.use import (
     Embedded,
@@ -26,14 +27,17 @@ __all__ = [
     "Observer",
     "Result",
     "RunOptions",
+    "ScoredLinks",
     "SeedsResult",
     "Source",
     "cluster_run",
     "embed",
     "evaluate_run",
+    "neighbours",
     "predict_links",
     "report_runs",
     "run",
     "run_info",
     "run_seeds",
+    "score_links",
 ]

@@ -61,7 +61,7 @@ class RunOptions:
         log: also write the losses for "tensorboard".
     """
 
-    method: str = "mux-gcl"
+    method: str = "mux-hop"
     preset: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     epochs: int | None = None

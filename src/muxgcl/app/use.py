@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muxgcl.app.judge import controls_stage, stops_are_told
+from muxgcl.app.new_nodes import grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
 from muxgcl.app.pipeline import save_nodes
@@ -41,17 +42,23 @@ def embed(
     run: Folder,
     graph: Any = None,
     *,
+    new_nodes: Any = None,
+    new_edges: Any = None,
     load: LoadOptions | None = None,
     out: Folder | None = None,
     device: str = "auto",
     observer: Observer | None = None,
 ) -> Embedded:
-    """Embed a graph that a run has not seen; without one, the run's own embeddings.
+    """Embed a graph that a run has not seen, or new nodes of its own; else the run's embeddings.
 
     Args:
         run: a run folder.
-        graph: whatever `muxgcl.load` takes, with the features that the run was trained on.
-        load: columns and files of that graph.
+        graph: whatever `muxgcl.load` takes, with the features that the run was trained on. With
+            `new_nodes`, the run's graph, where the folder does not say where it came from.
+        new_nodes: a table of nodes that the run's graph lacks, with the same columns: they alone
+            are embedded.
+        new_edges: an edge list of their links; a node needs none.
+        load: columns and files of that graph, or of the new nodes and edges.
         out: a file to write, ending in .npz, .npy, .parquet or .csv; none by default.
         device: where to compute.
         observer: is told of every event; silent by default.
@@ -61,18 +68,25 @@ def embed(
     path = None if out is None else Path(out)
     if path is not None:
         check_format(path)
-    if graph is None and (extra := list(load.given())):
+    if new_edges is not None and new_nodes is None:
+        raise UserError("new edges are links of new nodes: name the table of these (--new-nodes)")
+    if graph is None and new_nodes is None and (extra := list(load.given())):
         what = extra[0].replace("_", " ")
         raise UserError(f"{what} of a new graph, but none is named after {run}")
-    if graph is None and trained.embeddings_file.is_file():
+    if graph is None and new_nodes is None and trained.embeddings_file.is_file():
         ids, table = trained.embeddings()
     else:
         observer.phase("loading")
-        if graph is None:  # stopped before its end
+        if new_nodes is not None:
+            own, _ = graph_of_run(trained, graph, LoadOptions(data_root=load.data_root))
+            found = grown(own, new_nodes, new_edges, load)
+            tensors, ids, notes = Graph.from_data(found.tensors), found.ids, found.notes
+        elif graph is None:  # stopped before its end
             loaded, tensors = graph_of_run(trained, options=load)
+            ids, notes = loaded.ids, loaded.notes
         else:
             loaded = Source(graph, load).open(saved_encoding(trained))
-            tensors = Graph.from_data(loaded.tensors)
+            tensors, ids, notes = Graph.from_data(loaded.tensors), loaded.ids, loaded.notes
         wanted = tables["data"]["features"]
         if tensors.num_features != wanted:
             raise UserError(
@@ -80,8 +94,8 @@ def embed(
             )
         tensors = tensors.to(pick_device(device))
         committee = restore_members(trained, Plan.from_tables(tables, device=device), tensors)
-        ids, table = loaded.ids, committee.embed(tensors).numpy()
-        for note in loaded.notes:
+        table = committee.embed(tensors).numpy()[-len(ids) :]  # new nodes come last
+        for note in notes:
             observer.note(note)
     if path is not None:
         save_table(path, ids, table)

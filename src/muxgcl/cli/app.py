@@ -17,7 +17,10 @@ from muxgcl.errors import UserError
 from muxgcl.runs.fit import Stopped
 
 INTERRUPTED = 128 + signal.SIGINT  # what a shell expects of a program stopped by Ctrl-C
-ORDER = ("run", "train", "embed", "evaluate", "cluster", "report", "info", "tune", "reproduce")
+ORDER = (
+    *("run", "train", "embed", "evaluate", "cluster", "neighbours", "links", "report", "info"),
+    *("tune", "reproduce"),
+)
 # a usage error of the parser under Typer, which has moved between versions
 UsageError: type[Exception] = next(
     kind

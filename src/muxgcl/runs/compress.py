@@ -68,7 +68,8 @@ def unit_blocks(table: Nodes, device: torch.device) -> Iterator[Nodes]:
 def leading(products: Float[Tensor, "d d"], width: int) -> Columns:
     """Eigenvectors of the largest eigenvalues, the largest first."""
     if products.is_cuda:
-        return torch.linalg.eigh(products).eigenvectors[:, -width:].flip(1)
+        every: Tensor = torch.linalg.eigh(products).eigenvectors
+        return every[:, -width:].flip(1)
     from scipy.linalg import eigh  # finds some of them without the rest
 
     size = len(products)
@@ -93,7 +94,8 @@ def iterated(table: Nodes, width: int, device: torch.device) -> Columns:
     for _ in range(ROUNDS):
         basis = torch.linalg.qr(times(basis)).Q
     inside = basis.mT @ times(basis)
-    return basis @ torch.linalg.eigh((inside + inside.mT) / 2).eigenvectors[:, -width:].flip(1)
+    turned: Tensor = torch.linalg.eigh((inside + inside.mT) / 2).eigenvectors
+    return basis @ turned[:, -width:].flip(1)
 
 
 def with_signs(vectors: Columns) -> Columns:
