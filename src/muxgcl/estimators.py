@@ -39,8 +39,9 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         verbose: whether `fit` tells epoch and loss on standard error, some ten times in all.
 
     After `fit`: `model_` (the trained method, of the first member), `committee_` (all members and
-    the map to fewer columns), `embedding_` (of the training graph, [n, d]), `encoding_` (how columns became features), `seed_` (what random_state came to),
-    `n_features_in_`, `loss_`, `epoch_ms_`.
+    the map to fewer columns), `embedding_` (of the training graph, [n, d]), `encoding_` (how
+    columns became features), `seed_` (what random_state came to), `n_features_in_`, `loss_`,
+    `epoch_ms_`.
 
     Example:
         >>> from muxgcl.io import planted
@@ -126,16 +127,19 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
 
 
 class MuxGCL(NodeEmbedder):
-    """MUX-GCL as an estimator; the same arguments as `NodeEmbedder`, without `method`.
+    """MUX-GCL as an estimator: over hops (`mux-hop`), or as published (`method="mux-gcl"`).
+
+    The arguments are those of `NodeEmbedder`.
 
     Example:
         >>> from muxgcl.io import planted
-        >>> MuxGCL(epochs=2, params={"width": 8}).fit_transform(planted(nodes=40)).shape
+        >>> MuxGCL(epochs=2, output_width=8).fit_transform(planted(nodes=40)).shape
         (40, 8)
     """
 
     def __init__(
         self,
+        method: str = "mux-hop",
         *,
         preset: str = "auto",
         params: dict[str, Any] | None = None,
@@ -149,7 +153,7 @@ class MuxGCL(NodeEmbedder):
         verbose: bool = False,
     ) -> None:
         super().__init__(
-            "mux-gcl",
+            method,
             preset=preset,
             params=params,
             epochs=epochs,

@@ -17,7 +17,7 @@ from muxgcl.runs.settings import parse_pairs
 @app.command()
 def run(
     graph: o.GraphName,
-    method: o.MethodName = "mux-gcl",
+    method: o.MethodName = "mux-hop",
     preset: o.PresetName = None,
     settings: o.Settings = None,
     epochs: o.Epochs = None,
@@ -92,7 +92,7 @@ def run(
 @app.command()
 def train(
     graph: o.GraphName,
-    method: o.MethodName = "mux-gcl",
+    method: o.MethodName = "mux-hop",
     preset: o.PresetName = None,
     settings: o.Settings = None,
     epochs: o.Epochs = None,

@@ -166,6 +166,11 @@ class MuxHop(Method):
             terms["neighbours"] = cfg.neighbours * (1 - (one * (self.edges(graph) @ two)).sum())
         return terms
 
+    def scales(self, graph: Graph) -> list[Nodes]:
+        """Every scale of two fresh views, one view below the other."""
+        view = dropped(self.scaled(graph), self.cfg.drop_edges, self.cfg.drop_features)
+        return spread(view.propagation, self.encoder(view), self.cfg.hops)
+
     def projected(self, view: View, nodes: Nodes, wanted: set[int]) -> dict[int, Nodes]:
         """Unit rows of the wanted scales of f's output."""
         mixed = spread(view.propagation, self.projector.mix(nodes), max(wanted))
@@ -199,6 +204,11 @@ class MuxHop(Method):
                 slow.lerp_(fast, share)
             for slow, fast in zip(self.average.buffers(), self.encoder.buffers(), strict=True):
                 slow.copy_(fast)
+
+    def forget(self) -> None:
+        """Let go of the patches and of the graph too: only training reads them."""
+        super().forget()
+        self.patches, self._graph = None, None
 
     @torch.no_grad()
     def reach(self, milestone: int) -> None:

@@ -47,7 +47,7 @@ class Plan:
     @classmethod
     def make(
         cls,
-        method: str = "mux-gcl",
+        method: str = "mux-hop",
         preset_name: str = "best",
         dataset: str = "graph",
         overrides: Mapping[str, Any] | None = None,

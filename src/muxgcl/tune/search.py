@@ -59,7 +59,7 @@ def tune(
     measure: Measure,
     study: Path,
     *,
-    method: str = "mux-gcl",
+    method: str = "mux-hop",
     trials: int = 30,
     fixed: Mapping[str, Any] | None = None,
     device: str = "auto",
