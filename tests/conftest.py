@@ -1,11 +1,12 @@
 """Tiny graphs, one seed, one thread; shapes are checked at every call."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from jaxtyping import install_import_hook
+from jaxtyping import config, install_import_hook
 
 SOURCE = Path(__file__).parents[1] / "src"
 # Triton reads the source of a kernel: nothing may stand between it and the function
@@ -30,6 +31,14 @@ torch.set_num_threads(1)
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Shapes are not checked: a user's wrong table shall come to where we refuse it."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
 
 
 # of the command line, which loads only where it is tested
