@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from muxgcl.errors import UserError
@@ -51,6 +52,9 @@ def _groupings(rows: Table, clusters: int, seeds: Sequence[int]) -> list[Labels]
     if not 1 <= clusters <= rows.shape[0]:
         raise UserError(f"expected between 1 and {rows.shape[0]} clusters, got {clusters}")
     rows = rows.astype(np.float32)  # twice as fast as float64
+    if sparse.issparse(rows) and rows.nnz < 1 << 31:  # scikit-learn wants short indices
+        parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
+        rows = sparse.csr_array(parts, shape=rows.shape)
 
     def group(seed: int) -> Labels:
         with threadpool_limits(limits=1):  # OpenMP's limit holds for one thread; sums keep an order
