@@ -12,7 +12,7 @@ from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.hops import ABLATION, EXTRA, OURS, RIVALS, Hops
 from muxgcl.reproduce.job import LEFT_OUT, Job
 from muxgcl.reproduce.numbers import DASH, PAIRED
-from muxgcl.reproduce.origins import ORIGINS, mark
+from muxgcl.reproduce.origins import ORIGINS, is_searched, mark
 from muxgcl.reproduce.paper import LABELS, TITLES
 from muxgcl.reproduce.readouts import AS_SET
 from muxgcl.reproduce.records import Found, Record
@@ -70,7 +70,7 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
     several = f"{LABELS[OURS]}, {asked.seeds} seeds side by side"
     return Table(
         "hops",
-        "Tuned methods and what needs no training",
+        "Methods at their best settings, and what needs no training",
         header,
         [
             *(row(label, asked.controls, name) for name, label in CONTROL_NAMES.items()),
@@ -85,7 +85,7 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
             f"{asked.splits} splits (n where fewer); NMI / ARI of k-means against the classes of "
             "the same half, mean over seeds and runs; seconds to train one embedding, median over "
             f"seeds, one training at a time. {DASH}: not run. {JUDGED}",
-            f"Settings are those of preset `best`: {ORIGINS}.",
+            f"Settings are those of preset `best`: {ORIGINS}. {_searched(columns)}",
         ],
     )
 
@@ -173,6 +173,23 @@ def _left_out(found: Found, asked: Hops, columns: Sequence[str], header: list[st
             f"{PAIRED} The best control is the best on the same test nodes."
         ],
     )
+
+
+def _searched(columns: Sequence[str]) -> str:
+    """Which rows had their settings searched for on the development half, and which not."""
+    methods = (*RIVALS, "mux-gcl", OURS)
+    where = {m: [d for d in columns if is_searched(m, "best", d)] for m in methods}
+    names = [
+        LABELS[m] + ("" if len(d) == len(columns) else f" ({', '.join(map(_title, d))})")
+        for m, d in where.items()
+        if d
+    ]
+    rest = "" if len(names) == len(methods) else " The others have settings that were not."
+    return f"Searched for on the development half: {', '.join(names) or 'none'}.{rest}"
+
+
+def _title(dataset: str) -> str:
+    return TITLES.get(dataset, dataset)
 
 
 def scores(records: Sequence[Record], table: str = AS_SET, measure: str = "accuracy") -> Scores:

@@ -42,6 +42,10 @@ def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     """
     if name.endswith(".toml"):
         return _settings_file(Path(name))
+    return _without_source(_preset_table(method, name, dataset))
+
+
+def _preset_table(method: str, name: str, dataset: str) -> dict[str, Any]:
     file = files("muxgcl.runs.presets").joinpath(f"{method}.toml")
     if not file.is_file():
         return {}  # a method of one's own: its Config says it all
@@ -51,20 +55,22 @@ def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     if name not in tables:
         known = ", ".join(dict.fromkeys(["best", *tables, "auto"]))
         raise UserError(f"{method} has no preset {name!r}; it has {known}, or a .toml file")
-    return _without_source(tables[name].get(dataset) or tables[name].get("default") or {})
+    found: dict[str, Any] = tables[name].get(dataset) or tables[name].get("default") or {}
+    return found
+
+
+def source(method: str, name: str, dataset: str) -> str:
+    """Where the settings of a preset come from, in the words of its file."""
+    table = _preset_table(method, name, dataset)
+    return str(table.get("source", "ours"))
 
 
 def origin(method: str, name: str, dataset: str) -> str:
     """Whose settings a preset has for a dataset: "official", "mixed" or "ours"."""
-    file = files("muxgcl.runs.presets").joinpath(f"{method}.toml")
-    if not file.is_file():
+    words = source(method, name, dataset)
+    if not words.startswith("official"):
         return "ours"
-    tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    table = tables.get(name) or tables.get("paper") or {}
-    source = (table.get(dataset) or table.get("default") or {}).get("source", "ours")
-    if not source.startswith("official"):
-        return "ours"
-    return "mixed" if " ours" in source else "official"
+    return "mixed" if " ours" in words else "official"
 
 
 def _settings_file(path: Path) -> dict[str, Any]:
