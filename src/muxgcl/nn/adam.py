@@ -11,7 +11,7 @@ too late for a capture, and load torch's compiler, which takes seconds (docs/dec
 """
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from torch.optim.adam import adam
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 
+@runtime_checkable
 class Optimizer(Protocol):
     """What a training loop asks of an optimizer; `slots` is all that a checkpoint must hold."""
 
