@@ -152,7 +152,10 @@ def _work(job: Job) -> float:
 
 
 def _headline(job: Job, record: Record) -> str:
-    result, speed = record["result"], f"{record['epoch_ms']:.3g} ms/epoch, {record['seconds']:.0f} s"
+    result, speed = (
+        record["result"],
+        f"{record['epoch_ms']:.3g} ms/epoch, {record['seconds']:.0f} s",
+    )
     tables = result.get("tables") or ({"": result} if "accuracy" in result else {})
     means = [
         f"{name} {sum(table['accuracy']) / len(table['accuracy']):.2f} %".strip()

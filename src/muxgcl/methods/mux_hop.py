@@ -38,7 +38,7 @@ from muxgcl.nn.adam import Adam
 from muxgcl.nn.perceptron import Norm, Perceptron, spread
 from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
-from muxgcl.shapes import Nodes, Scalar
+from muxgcl.shapes import Nodes, Scalar, Scale
 from muxgcl.sparse import SparseMatrix
 
 
@@ -166,7 +166,7 @@ class MuxHop(Method):
             terms["neighbours"] = cfg.neighbours * (1 - (one * (self.edges(graph) @ two)).sum())
         return terms
 
-    def projected(self, view: View, nodes: Nodes, wanted: set[int]) -> dict[int, Nodes]:
+    def projected(self, view: View, nodes: Scale, wanted: set[int]) -> dict[int, Nodes]:
         """Unit rows of the wanted scales of f's output."""
         mixed = spread(view.propagation, self.projector.mix(nodes), max(wanted))
         unit = self.projector.finish(torch.cat([mixed[k] for k in sorted(wanted)]))

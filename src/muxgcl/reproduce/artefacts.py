@@ -75,9 +75,7 @@ class Scope:
     @property
     def hops(self) -> Hops:
         """The same for `hops`."""
-        return Hops(
-            seeds=self.seeds, splits=self.splits, epochs=self.epochs, methods=self.methods
-        )
+        return Hops(seeds=self.seeds, splits=self.splits, epochs=self.epochs, methods=self.methods)
 
     def has(self, method: str) -> bool:
         """Whether this method can be run and is wanted."""

@@ -1,4 +1,4 @@
-"""`hops` as tables: all tuned methods beside the controls, the ablation, `auto` on unseen graphs."""
+"""`hops` as tables: methods beside the controls, the ablation, `auto` on unseen graphs."""
 
 from collections.abc import Callable, Sequence
 from statistics import median
@@ -151,7 +151,11 @@ def _left_out(found: Found, asked: Hops, columns: Sequence[str], header: list[st
         ranked = sorted((c for c in controls.items() if c[1]), key=lambda c: -np.mean(c[1]))
         seen = scores(found.of(auto))
         top = ranked[0] if ranked else None
-        gap = paired_difference(seen, top[1] * len(seen)) if seen and top else None
+        gap = (
+            paired_difference(np.array(seen), np.array(top[1] * len(seen)))
+            if seen and top
+            else None
+        )
         like = nearest(BENCHMARKS[dataset], [dataset]) if dataset in BENCHMARKS else DASH
         cells = (
             _accuracy(found.of(best), AS_SET, len(best) * asked.splits),

@@ -101,7 +101,9 @@ class Job:
         """Method, variant and what is looked at."""
         variant = "" if self.variant == "full" else f" {self.variant}"
         kind = self.protocol if self.kind == SCORES else self.kind
-        return f"{self.method}{variant} {kind if self.members == 1 else f'{kind} of {self.members}'}"
+        return (
+            f"{self.method}{variant} {kind if self.members == 1 else f'{kind} of {self.members}'}"
+        )
 
     @property
     def title(self) -> str:

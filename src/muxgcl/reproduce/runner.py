@@ -72,9 +72,7 @@ class Runner:
                         self._keep(one, outcome)
 
                 # affinities are made within the time that is recorded, then shared by variants
-                reader = Reader(
-                    workers, device=self.device, cache=Path(scratch), meanwhile=collect
-                )
+                reader = Reader(workers, device=self.device, cache=Path(scratch), meanwhile=collect)
                 for group in groups:
                     if group[0].kind == COMMITTEE:
                         reader.expect(group[0])
