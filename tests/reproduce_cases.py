@@ -33,6 +33,7 @@ GAIN = {
     "pae": -0.5,
     "mpc": -0.25,
     "vgae": 0.125,
+    "script": -2.0,
     "auto": -0.125,
     "no-affinity": -0.25,
     "no-multiplex": -0.5,

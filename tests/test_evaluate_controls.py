@@ -8,7 +8,8 @@ from scipy import sparse
 
 from muxgcl.evaluate import feature_controls, holdout, holdout_splits, majority, raw_features
 from muxgcl.graph import Adjacency, Graph
-from muxgcl.runs.controls import control_tables, features_table, scipy_rows
+from muxgcl.io import planted
+from muxgcl.runs.controls import control_tables, features_table, scipy_rows, score_controls
 from muxgcl.runs.plan import Plan
 from muxgcl.tensors import Tensors
 
@@ -102,6 +103,24 @@ def test_propagation_helps_where_neighbours_share_a_class() -> None:
     found = feature_controls(x, scipy_rows(adjacency.propagation().matrix))
     plain_score = holdout(found["raw"], y, count=5).accuracy.mean
     assert holdout(found["A^2 X"], y, count=5).accuracy.mean > plain_score + 10
+
+
+def test_large_tables_are_scored_on_fewer_splits_and_not_clustered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = planted(nodes=60)
+    graph = Graph.from_data(data)
+    monkeypatch.setattr(
+        "muxgcl.runs.controls.LARGE", 60 * 100
+    )  # three tables side by side have more
+    found = dict(score_controls(Plan.make("raw"), graph, data, splits=8))
+    few, many = (found[name]["holdout"]["per_split"]["accuracy"] for name in ("X|AX|A^2X", "raw"))
+    assert (len(few), len(many)) == (5, 8)
+    assert "clustering" not in found["X|AX|A^2X"]
+    assert "clustering" in found["raw"]
+    monkeypatch.undo()
+    whole = dict(score_controls(Plan.make("raw"), graph, data, splits=8))
+    assert whole["X|AX|A^2X"]["holdout"]["per_split"]["accuracy"][:5] == few
 
 
 def test_majority_is_the_most_frequent_training_class_of_each_split() -> None:

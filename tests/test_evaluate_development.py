@@ -112,5 +112,9 @@ def test_too_few_labelled_nodes_are_refused_in_one_line() -> None:
     assert all(len(split.test) for split in holdout_splits(np.array([0, 1, 0, 1, 0, 1]), 200))
     with pytest.raises(UserError, match="at least one split"):
         development_splits(labels(), 0)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_labels_that_are_no_whole_numbers_are_refused_in_one_line() -> None:
     with pytest.raises(UserError, match="one integer label a node"):
         development_half(np.zeros(3))

@@ -51,13 +51,18 @@ def test_a_difference_within_the_spread_of_the_splits_is_not_called() -> None:
     [
         {},
         {"holdout": part([80.0])},
-        scores([80.0, 81], raw=[70.0]),  # other splits
-        scores([80.0], seed=1, raw=[70.0]),
+        scores([80.0], seed=1, raw=[70.0]),  # other splits
         {"clustering": {"nmi": {"mean": 1.0}}, "controls": {"raw": {}}},
     ],
 )
 def test_what_cannot_be_paired_has_no_verdict(without: dict[str, Any]) -> None:
     assert verdict("mux", without) is None
+
+
+def test_controls_on_fewer_splits_are_paired_with_the_first_ones() -> None:
+    found = verdict("mux", scores([80.0, 84, 10], raw=[79.0, 81]))
+    assert found is not None
+    assert (found.difference.mean, found.difference.n) == (2.0, 2)
 
 
 def test_five_seeds_have_an_interval_and_four_have_none() -> None:

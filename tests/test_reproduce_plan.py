@@ -1,6 +1,7 @@
 """Which measurements are planned, in which order, and what names them."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby
 
 import pytest
@@ -25,7 +26,7 @@ def test_the_paper_is_quoted_as_printed() -> None:
 
 def test_the_ablation_needs_every_variant_on_every_seed() -> None:
     jobs = needed("table4", Scope())
-    assert Counter(job.variant for job in jobs) == dict.fromkeys(TABLE4, 3 * 5)
+    assert Counter(job.variant for job in jobs) == dict.fromkeys([*TABLE4, "script"], 3 * 5)
     assert {job.dataset for job in jobs} == {"cora", "citeseer", "photo"}
 
 
@@ -43,6 +44,16 @@ def test_variants_change_what_they_are_named_after_and_nothing_else() -> None:
         assert settings[variant].scale_weights == weights
         assert settings[variant].affinity == ("none" if without else full.affinity)
         assert settings[variant].width == full.width
+
+
+def test_the_scripts_defaults_are_scale_zero_alone_in_its_own_direction() -> None:
+    full, script = (
+        Job(method="mux-gcl", dataset="cora", variant=v).plan().settings for v in ("full", "script")
+    )
+    assert script.scale_weights == (1.0, 0.0, 0.0)
+    assert (script.direction, script.pooling, script.likelihood) == ("released", "residual", "half")
+    own = {name: getattr(full, name) for name in ("scale_weights", "direction", "pooling")}
+    assert replace(script, **own) == full
 
 
 def test_the_full_method_is_run_once_for_all_tables() -> None:

@@ -237,11 +237,12 @@ def test_a_search_that_read_labels_outside_the_development_half_is_refused(
 
 
 def test_a_line_that_is_no_record_of_a_search_is_named(tmp_path: Path) -> None:
-    (tmp_path / "one-search.jsonl").write_text("[1]\n")
-    (tmp_path / "two-search.jsonl").write_text("{\n")
-    one, two = search_doubts(tmp_path)
-    assert one == "one-search.jsonl:1: malformed: it names no dataset"
-    assert two.startswith("two-search.jsonl: malformed")
+    file, bad = tmp_path / "hop-search.jsonl", {"labels": "all"}
+    file.write_text(f"{{}}\n{{\n{json.dumps(SEARCH | bad)}\n")
+    one, two, three = search_doubts(tmp_path)
+    assert one == "hop-search.jsonl:1: malformed: it names no dataset"
+    assert two == "hop-search.jsonl:2: malformed: not a JSON object"
+    assert three.startswith("hop-search.jsonl:3: the search read labels outside")
 
 
 def test_searches_older_than_the_rule_are_kept_as_they_were(tmp_path: Path) -> None:

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reproduce_cases import LEVEL, SMALL, fill, record_of
+from reproduce_cases import FACTS, LEVEL, SMALL, fill, record_of, result_of
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
+from muxgcl.io.files import read_lines
 from muxgcl.reproduce import coverage, engine, numbers
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
 from muxgcl.reproduce.paper import Printed
-from muxgcl.reproduce.records import Found, Shelf, json_lines
+from muxgcl.reproduce.records import Found, Shelf, make_record
 from muxgcl.reproduce.render import render, told, write, write_figure
 from muxgcl.reproduce.typeset import Table, latex, markdown
 
@@ -84,6 +85,7 @@ def test_without_records_everything_is_missing_and_nothing_breaks(tmp_path: Path
         "mux-gcl pae holdout: cora (2), photo (2)",
         "mux-gcl mpc holdout: cora (2), photo (2)",
         "mux-gcl holdout: cora (2), photo (2)",
+        "mux-gcl script holdout: cora (2), photo (2)",
     ]
 
 
@@ -105,6 +107,19 @@ def test_rows_that_were_trained_elsewhere_are_named(tmp_path: Path) -> None:
         shelf.append(job.file, record_of(job, device=device))
     notes = render("table1", shelf, SMALL).tables[0].notes
     assert notes[1:] == ["Trained on two, not on one: DGI (Cora)."]  # a control is not trained
+
+
+def test_a_method_with_clusters_of_its_own_has_a_second_row(tmp_path: Path) -> None:
+    scope = replace(SMALL, datasets=("photo",), methods=("dmon", "grace"))
+    shelf = fill(tmp_path, [])
+    for method in ("grace", "dmon"):
+        for job in scope.scored(method, "photo"):
+            result = result_of(replace(job, method="grace"))
+            own = {"own_nmi": [0.75], "own_ari": [0.5]} if method == "dmon" else {}
+            shelf.append(job.file, make_record(job, result | own, **FACTS))
+    rows = {row[0]: row[1] for row in render("table2", shelf, scope).tables[0].rows}
+    assert list(rows) == ["DMoN", "DMoN, its own clusters", "GRACE"]
+    assert rows["DMoN, its own clusters"].startswith("0.750 ± 0.000 (")
 
 
 def test_means_are_over_all_seeds_and_splits(shelf: Shelf) -> None:
@@ -217,7 +232,7 @@ def test_the_coverage_of_intervals_is_that_of_the_records() -> None:
 
 
 def test_recorded_intervals_cover_from_five_seeds_on_and_are_not_given_before() -> None:
-    rows = json_lines(ROOT / "records" / "coverage.jsonl")
+    rows = read_lines(ROOT / "records" / "coverage.jsonl")
     now = [row for row in rows if row["interval"] == "t"]
     assert {row["seeds"] for row in now} == {1, 3, 5, 10}
     for row in now:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from reproduce_cases import FACTS, SMALL, result_of
+from sklearn.metrics import normalized_mutual_info_score
 from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
@@ -158,6 +159,25 @@ def test_scores_are_those_of_the_trained_embedding(real: tuple[Shelf, Scope]) ->
         scores = optimistic["result"]["epochs"][str(epoch)]
         assert scores == pytest.approx(protocol.observe(epoch, table), abs=1e-4)
     assert len(seen) == len(optimistic["result"]["epochs"]) == 4
+
+
+def test_dmons_own_clusters_are_recorded_beside_k_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shelf = Shelf(tmp_path / "records")
+    scope = Scope(datasets=("photo",), methods=("dmon",), seeds=1, splits=2, epochs=3)
+    (job,) = scope.scored("dmon", "photo")
+    assert not Runner(shelf=shelf, device="cpu", open_graph=tiny).run([job]).failed
+    record = Found(shelf.lines()).get(job)
+    assert record is not None
+    data = tiny("photo", None)
+    fitted = fit(job.plan(), Graph.from_data(data))
+    groups = fitted.method.assignment(fitted.graph)
+    assert groups is not None
+    half = report_half(data.y.numpy())
+    want = normalized_mutual_info_score(data.y.numpy()[half], groups.numpy()[half])
+    assert record["result"]["own_nmi"] == [pytest.approx(want, abs=1e-4)]
 
 
 def test_a_record_says_how_it_was_made(real: tuple[Shelf, Scope]) -> None:

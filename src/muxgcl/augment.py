@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import dropout, pad
 
 from muxgcl.errors import UserError
-from muxgcl.graph import Features, Graph
+from muxgcl.graph import Degrees, Features, Graph
 from muxgcl.shapes import PerEdge, PerFeature, Scale
 from muxgcl.sparse import SparseMatrix
 
@@ -40,7 +40,8 @@ class View:
         if isinstance(self.features, Tensor):
             return self._multiply(masked).flatten(0, 1)
         product = self.features @ masked.transpose(0, 1).flatten(1)  # [n, v * h]
-        return product.unflatten(1, (len(kept), -1)).transpose(0, 1).flatten(0, 1)
+        views: Tensor = product.unflatten(1, (len(kept), -1))
+        return views.transpose(0, 1).flatten(0, 1)
 
     def _multiply(self, weight: Float[Tensor, "*v f h"]) -> Float[Tensor, "*v n h"]:
         padding = self.features.shape[1] - weight.shape[-2]  # see `Graph.aligned_features`
@@ -58,6 +59,7 @@ class Corrupt:
 
     drop_edges: float = 0.0
     mask_features: float = 0.0
+    degrees: Degrees = "received"
 
     def __post_init__(self) -> None:
         for name in ("drop_edges", "mask_features"):
@@ -68,19 +70,24 @@ class Corrupt:
         """A fresh view; the graph is left as it was."""
         weight = drop_edges(graph, self.drop_edges) if self.drop_edges else None
         kept = keep_columns(graph, self.mask_features) if self.mask_features else None
-        return View(graph.adjacency.propagation(weight), graph.aligned_features, kept)
+        propagation = graph.adjacency.propagation(weight, self.degrees)
+        return View(propagation, graph.aligned_features, kept)
 
 
 def both(graph: Graph, rates: Sequence[Corrupt]) -> View:
     """Two fresh views, stacked: one pass through the encoder instead of two."""
-    return stacked(graph, [r.drop_edges for r in rates], [r.mask_features for r in rates])
+    drop, mask = [r.drop_edges for r in rates], [r.mask_features for r in rates]
+    return stacked(graph, drop, mask, rates[0].degrees)
 
 
 def stacked(
-    graph: Graph, drop: Sequence[float | PerEdge], mask: Sequence[float | PerFeature]
+    graph: Graph,
+    drop: Sequence[float | PerEdge],
+    mask: Sequence[float | PerFeature],
+    degrees: Degrees = "received",
 ) -> View:
     """The same with a probability for all edges or for each, and likewise for columns."""
-    propagation = _stacked_propagation(graph, drop)
+    propagation = _stacked_propagation(graph, drop, degrees)
     chance = torch.rand(2, graph.num_features, device=graph.device)
     columns = [c >= p for c, p in zip(chance, mask, strict=True)]
     kept_columns = torch.stack(columns).float()
@@ -96,12 +103,14 @@ def dropped(graph: Graph, drop: Sequence[float], entries: float) -> View:
     return View(propagation, drop_entries(graph.features_twice, entries))
 
 
-def _stacked_propagation(graph: Graph, drop: Sequence[float | PerEdge]) -> SparseMatrix:
+def _stacked_propagation(
+    graph: Graph, drop: Sequence[float | PerEdge], degrees: Degrees = "received"
+) -> SparseMatrix:
     """Two copies of the graph, each with its own edges dropped."""
     adjacency = graph.twice
     chance = torch.rand(2, len(adjacency.weight) // 2, device=graph.device)
     kept = torch.cat([c >= p for c, p in zip(chance, drop, strict=True)])
-    return adjacency.propagation(adjacency.weight * (kept | adjacency.loop))
+    return adjacency.propagation(adjacency.weight * (kept | adjacency.loop), degrees)
 
 
 def drop_entries(features: Features, p: float) -> Features:

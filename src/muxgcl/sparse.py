@@ -84,7 +84,8 @@ class SparseMatrix:
     order: Int[Tensor, " e"] | None = None  # where the transpose's entries are in the matrix
 
     def __matmul__(self, dense: Float[Tensor, "columns d"]) -> Float[Tensor, "rows d"]:
-        return _Product.apply(dense, self.matrix, self.transpose)
+        found: Tensor = _Product.apply(dense, self.matrix, self.transpose)
+        return found
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from muxgcl.app.begin import begin, observed_so_far, refuse_foreign
@@ -103,7 +104,7 @@ class Job:
     observer: Observer
 
     @property
-    def labels(self) -> np.ndarray[Any, Any] | None:
+    def labels(self) -> NDArray[Any] | None:
         """One class a node, where they are to be used."""
         return labels_of(self.loaded.tensors) if self.options.score else None
 

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from muxgcl.evaluate import Verdict, summarise, verdict
 from muxgcl.runs.plan import Plan
@@ -18,8 +18,8 @@ class Result:
 
     path: Path
     plan: Plan
-    ids: np.ndarray[Any, Any]
-    embedding: np.ndarray[Any, Any]  # [n, d], rows in the order of `ids`
+    ids: NDArray[Any]
+    embedding: NDArray[Any]  # [n, d], rows in the order of `ids`
     scores: dict[str, Any]  # by protocol, `controls` among them
     verdict: Verdict | None  # whether training paid; None without labels or controls
     loss: float | None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muxgcl.app.judge import controls_stage, stops_are_told
 from muxgcl.app.observer import Observer
@@ -24,7 +25,7 @@ from muxgcl.runs.held_out import held_out_links
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import check_scoring, cluster_scores, plain, score
 
-Array = np.ndarray[Any, Any]
+Array = NDArray[Any]
 Folder = Path | str
 
 

@@ -29,14 +29,14 @@ UsageError: type[Exception] = next(
 class Ordered(TyperGroup):
     """Commands in the order in which a newcomer meets them; a signal ends them with a line."""
 
-    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+    def invoke(self, ctx: Any) -> Any:
         """Run a command; Typer would turn Ctrl-C into a bare status."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
             raise Stopped("stopped", getattr(stop, "number", signal.SIGINT)) from None
 
-    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+    def list_commands(self, ctx: Any) -> list[str]:
         """The order of the help page."""
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
@@ -52,10 +52,11 @@ app = typer.Typer(
 )
 
 
-def _tell_version(wanted: bool) -> None:
+def _tell_version(wanted: bool) -> bool:
     if wanted:
         typer.echo(f"muxgcl {__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()

@@ -55,15 +55,17 @@ def _table(protocol: str, named: Mapping[str, Mapping[str, Any]]) -> Table:
         table.add_column(MEASURES[measure], justify="right", no_wrap=True)
     for name, part in named.items():
         figures = _figures(part)
-        cells = [_figure(m, figures[m]) if m in figures else "" for m in own]
+        cells = [_figure(m, figures[m], own[m]["n"]) if m in figures else "" for m in own]
         table.add_row(f"  {name}", *cells)
     return table
 
 
-def _figure(measure: str, value: Mapping[str, Any]) -> str:
-    digits = 2 if measure in PERCENT else 3
-    spread = f" ± {value['std']:.{digits}f}" if value["n"] > 1 else ""
-    return f"{value['mean']:.{digits}f}{spread}"
+def _figure(measure: str, value: Mapping[str, Any], usual: int) -> str:
+    """Mean and spread; the number of repeats where it is not the usual one."""
+    digits, n = 2 if measure in PERCENT else 3, value["n"]
+    spread = f" ± {value['std']:.{digits}f}" if n > 1 else ""
+    other = f" (n = {n})" if n > 1 and n != usual else ""
+    return f"{value['mean']:.{digits}f}{spread}{other}"
 
 
 def facts_of(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """How good an embedding is: linear probe, clustering, link prediction, controls, statistics."""
 
-from muxgcl.evaluate.clustering import ClusteringResult, assign, cluster
+from muxgcl.evaluate.clustering import ClusteringResult, assign, cluster, compare
 from muxgcl.evaluate.controls import feature_controls, majority, raw_features
 from muxgcl.evaluate.development import development_half, development_hash, report_half
 from muxgcl.evaluate.link import HiddenEdges, LinkScores, hide_edges, link_prediction
@@ -31,6 +31,7 @@ __all__ = [
     "Verdict",
     "assign",
     "cluster",
+    "compare",
     "development_half",
     "development_hash",
     "development_splits",

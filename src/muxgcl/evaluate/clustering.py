@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from muxgcl.errors import UserError
@@ -52,9 +51,6 @@ def _groupings(rows: Table, clusters: int, seeds: Sequence[int]) -> list[Labels]
     if not 1 <= clusters <= rows.shape[0]:
         raise UserError(f"expected between 1 and {rows.shape[0]} clusters, got {clusters}")
     rows = rows.astype(np.float32)  # twice as fast as float64
-    if sparse.issparse(rows) and rows.nnz < 1 << 31:  # scikit-learn wants short indices
-        parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
-        rows = sparse.csr_array(parts, shape=rows.shape)
 
     def group(seed: int) -> Labels:
         with threadpool_limits(limits=1):  # OpenMP's limit holds for one thread; sums keep an order
@@ -65,6 +61,20 @@ def _groupings(rows: Table, clusters: int, seeds: Sequence[int]) -> list[Labels]
         # fewer different rows than clusters leave some clusters empty
         warnings.simplefilter("ignore", ConvergenceWarning)
         return on_all_cores(group, seeds)
+
+
+def compare(groupings: Sequence[Labels], y: Labels) -> ClusteringResult:
+    """How far given clusters agree with the classes, on the labelled nodes."""
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+    labelled = np.asarray(y) >= 0
+    if not labelled.any():
+        raise UserError("expected labels to compare the clusters with, got none")
+    truth = np.asarray(y)[labelled]
+    return ClusteringResult(
+        tuple(float(normalized_mutual_info_score(truth, groups[labelled])) for groups in groupings),
+        tuple(float(adjusted_rand_score(truth, groups[labelled])) for groups in groupings),
+    )
 
 
 def cluster(
@@ -84,11 +94,4 @@ def cluster(
     if not labelled.any():
         raise UserError("expected labels to compare the clusters with, got none")
     count = len(np.unique(y[labelled])) if clusters is None else clusters
-    found = _groupings(unit_rows(z), count, range(seed, seed + repeats))
-    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-
-    truth = y[labelled]
-    return ClusteringResult(
-        tuple(float(normalized_mutual_info_score(truth, groups[labelled])) for groups in found),
-        tuple(float(adjusted_rand_score(truth, groups[labelled])) for groups in found),
-    )
+    return compare(_groupings(unit_rows(z), count, range(seed, seed + repeats)), y)

@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 
 from muxgcl.errors import UserError
 
-Scores = Sequence[float] | Float[np.ndarray, "..."]
+Scores = Sequence[float] | Sequence[Sequence[float]] | Float[np.ndarray, "..."]
 LEAST = 0.75  # of the variance that noise alone leaves: an estimate below it is raised to it
 FEWEST = 5  # seeds, and splits, below which no interval is given: the spread of fewer is a guess
 

@@ -20,6 +20,7 @@ METHOD_OF = {  # a control as a method of the registry, for advice
     "raw": "--method raw",
     "A X": "--method sgc --set steps=1",
     "A^2 X": "--method sgc",
+    "X|AX|A^2X": "--method sgc with steps 0, 1 and 2, side by side",
 }
 
 
@@ -53,24 +54,22 @@ def verdict(method: str, scores: Mapping[str, Any] | Sequence[Mapping[str, Any]]
     runs = [scores] if isinstance(scores, Mapping) else list(scores)
     for protocol in PROTOCOLS:
         own = [split_accuracies(run.get(protocol)) for run in runs]
-        shared = [run.get("controls") or {} for run in runs]
+        controls = [run.get("controls") or {} for run in runs]
         rivals = {
-            name: [split_accuracies(controls.get(name, {}).get(protocol)) for controls in shared]
-            for name in (shared[0] if shared else {})
+            name: [split_accuracies(one.get(name, {}).get(protocol)) for one in controls]
+            for name in (controls[0] if controls else {})
         }
-        pairs = {
-            name: found for name, found in rivals.items() if own[0] and _same_splits(own, found)
-        }
+        pairs = {name: shared for name, found in rivals.items() if (shared := _shared(own, found))}
         if pairs:
-            best = max(pairs, key=lambda name: float(np.mean(_values(pairs[name]))))
-            return _judge(method, protocol, best, _values(own), _values(pairs[best]))
+            best = max(pairs, key=lambda name: float(np.mean(pairs[name][1])))
+            return _judge(method, protocol, best, *pairs[best])
     return None
 
 
-Pairs = list[tuple[Any, list[float]] | None]
+Accuracies = tuple[Any, list[float]] | None
 
 
-def split_accuracies(part: Any) -> tuple[Any, list[float]] | None:
+def split_accuracies(part: Any) -> Accuracies:
     """Which splits, and the accuracy on each of them."""
     per_split = part.get("per_split") if isinstance(part, Mapping) else None
     if not isinstance(per_split, Mapping) or not per_split.get("accuracy"):
@@ -78,13 +77,16 @@ def split_accuracies(part: Any) -> tuple[Any, list[float]] | None:
     return per_split.get("split_seed"), list(per_split["accuracy"])
 
 
-def _same_splits(one: Pairs, two: Pairs) -> bool:
-    marks = {None if part is None else (part[0], len(part[1])) for part in (*one, *two)}
-    return len(marks) == 1 and None not in marks
-
-
-def _values(parts: Pairs) -> list[list[float]]:
-    return [part[1] for part in parts if part is not None]
+def _shared(
+    own: Sequence[Accuracies], rival: Sequence[Accuracies]
+) -> tuple[list[list[float]], list[list[float]]] | None:
+    """The scores of both on the splits that all of them have: of one seed, the first ones."""
+    parts = [part for part in (*own, *rival) if part is not None]
+    if len(parts) < len(own) + len(rival) or len({mark for mark, _ in parts}) > 1:
+        return None
+    count = min(len(values) for _, values in parts)
+    values = [values[:count] for _, values in parts]
+    return values[: len(own)], values[len(own) :]
 
 
 def _judge(

@@ -238,15 +238,16 @@ class AllPairs:
     temperature: float
     precision: Precision
     function: LogGap | Sigmoid | None = None  # instead of the push; its sums come as they are
+    most: float = 1.0  # what weights were divided by: those of a walk end at 1
 
     def sums(self) -> Tensor:
-        """Parts of the anchors' sums [parts, n] alone, times `LARGEST`."""
+        """Parts of the anchors' sums [parts, n] alone, times `LARGEST / most`."""
         found = self._walk(self.anchors, self.keys, SUMS, math.log2(LARGEST), pulls=False)[0]
         assert found is not None
         return found
 
     def forward(self) -> tuple[Tensor, Tensor]:
-        """Parts of the anchors' sums [parts, n] and pulls [parts, n, D], times `LARGEST`."""
+        """Parts of the anchors' sums [parts, n] and pulls [parts, n, D], `LARGEST / most` fold."""
         sums, pulls = self._walk(self.anchors, self.keys, FORWARD, math.log2(LARGEST))
         assert sums is not None
         assert pulls is not None

@@ -213,14 +213,16 @@ def negative_sum(
     nodes: Ids = None,
 ) -> PerNode:
     """Row-tiled twin of `reference.negative_sum`."""
-    return _NegativeSum.apply(anchor, keys, weight, temperature, nodes)
+    found: Tensor = _NegativeSum.apply(anchor, keys, weight, temperature, nodes)
+    return found
 
 
 def pair_sum(
     anchor: Nodes, keys: Candidates, function: PairFunction, *, nodes: Ids = None
 ) -> PerNode:
     """Row-tiled twin of `reference.pair_sum`."""
-    return _PairSum.apply(anchor, keys, function, nodes)
+    found: Tensor = _PairSum.apply(anchor, keys, function, nodes)
+    return found
 
 
 def contrast(
@@ -232,4 +234,5 @@ def contrast(
     nodes: int | None = None,
 ) -> Scalar:
     """Row-tiled twin of `reference.contrast`; forward already holds every gradient."""
-    return _Contrast.apply(anchor, keys, weight, temperature, nodes)
+    found: Tensor = _Contrast.apply(anchor, keys, weight, temperature, nodes)
+    return found

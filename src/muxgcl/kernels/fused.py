@@ -83,8 +83,11 @@ def _pairs(
     sides = of_anchors, of_anchors if same else side(keys, cols, of_key)
     if weight is None:
         return AllPairs(*sides, 1.0, 0.0, None, temperature, precision)
-    curve = None if weight.curve is None else weight.curve.float().contiguous()
-    return AllPairs(*sides, weight.offset, weight.slope, curve, temperature, precision)
+    if weight.curve is not None:
+        curve = weight.curve.float().contiguous()
+        return AllPairs(*sides, 1.0, 0.0, curve, temperature, precision)
+    line = weight.offset / weight.most, weight.slope / weight.most
+    return AllPairs(*sides, *line, None, temperature, precision, most=weight.most)
 
 
 def _table(rows: Tensor, precision: Precision) -> Tensor:
@@ -124,7 +127,8 @@ class _Contrast(torch.autograd.Function):
         sums, pulls = pairs.forward()  # [parts, n], [parts, n, D]
         d_anchor = torch.empty_like(anchor, dtype=torch.float32)
         step = nodes or len(anchor)
-        loss, whole, push = losses(anchor, keys, step, temperature, sums, pulls, d_anchor)
+        found = losses(anchor, keys, step, temperature, pairs.most, sums, pulls, d_anchor)
+        loss, whole, push = found
         ctx.save_for_backward(anchor, whole, push, d_anchor)
         ctx.pairs, ctx.step, ctx.dtype = pairs, step, keys.dtype
         return loss.mean()
@@ -137,7 +141,8 @@ class _Contrast(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             # no push exceeds the whole, so LARGEST / whole is the most that it can be lifted by
             pulls = ctx.pairs.backward((LARGEST / whole).log2(), logarithms=True)
-            d_keys = gradient_of_keys(anchor, push, pulls, share, ctx.step, LARGEST, ctx.dtype)
+            lift = LARGEST / ctx.pairs.most
+            d_keys = gradient_of_keys(anchor, push, pulls, share, ctx.step, lift, ctx.dtype)
         return (d_anchor * share).to(anchor.dtype), d_keys, None, None, None, None
 
 
@@ -161,7 +166,7 @@ class _SelfContrast(torch.autograd.Function):
     ) -> Tensor:
         pairs = _pairs(anchor, anchor, weight, temperature, nodes, precision)
         step = nodes or len(anchor)
-        loss, whole, push = losses(anchor, anchor, step, temperature, pairs.sums())
+        loss, whole, push = losses(anchor, anchor, step, temperature, pairs.most, pairs.sums())
         ctx.save_for_backward(anchor, whole, push)
         ctx.pairs, ctx.step = pairs, step
         return loss.mean()
@@ -172,7 +177,7 @@ class _SelfContrast(torch.autograd.Function):
         share = grads[0] / (len(anchor) * ctx.pairs.temperature)
         lift = LARGEST / 2  # no push exceeds either whole, and there are two of them
         pulls = ctx.pairs.backward(lift / whole, own_too=True)
-        rest = ctx.step, lift, anchor.dtype
+        rest = ctx.step, lift / ctx.pairs.most, anchor.dtype
         return (
             gradient_of_keys(anchor, push, pulls, share, *rest, both=True),
             None,
@@ -194,7 +199,7 @@ class _NegativeSum(torch.autograd.Function):
     ) -> Tensor:
         ctx.pairs = _pairs(anchor, keys, weight, temperature, *settings)
         parts, pulls = ctx.pairs.forward()
-        sums = parts.sum(0) / LARGEST
+        sums = parts.sum(0) * (ctx.pairs.most / LARGEST)
         ctx.save_for_backward(anchor, keys, sums, _total(pulls, anchor))
         return sums
 
@@ -202,13 +207,14 @@ class _NegativeSum(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         anchor, keys, sums, pulls = ctx.saved_tensors
         upstream = grads[0] / ctx.pairs.temperature
-        d_anchor = ((upstream / LARGEST)[:, None] * pulls).to(anchor.dtype)
+        most = ctx.pairs.most
+        d_anchor = ((upstream * (most / LARGEST))[:, None] * pulls).to(anchor.dtype)
         d_keys = None
         if ctx.needs_input_grad[1]:
             # no push exceeds its row's sum; the largest stays on the device, nobody waits for it
             lift = LARGEST / (upstream * sums).abs().amax().clamp(min=1e-30)
             pulls = ctx.pairs.backward(upstream * lift)
-            d_keys = (_total(pulls, keys) / lift).to(keys.dtype)
+            d_keys = (_total(pulls, keys) * (most / lift)).to(keys.dtype)
         return d_anchor, d_keys, None, None, None, None
 
 

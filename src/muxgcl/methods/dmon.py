@@ -12,8 +12,9 @@ The trace is a sparse product and the null model a vector's length, so cost is l
 
 Departs from the authors' code: the modularity is the paper's (theirs halves the null model), and w
 begins at 1, b at 0 (theirs are drawn between -0.22 and 0.22). The embedding is Z;
-`output = "clusters"` gives S instead. On features with large rows the assignment saturates at once
-and nothing is learned: `row_normalize` divides them by their sums.
+`output = "clusters"` gives S instead. The authors' clusters are the largest entries of the rows of
+S (`assignment`); k-means on Z, as for every other method, is ours. On features with large rows the
+assignment saturates at once and nothing is learned: `row_normalize` divides them by their sums.
 """
 
 import math
@@ -21,7 +22,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import nn
+from jaxtyping import Int
+from torch import Tensor, nn
 from torch.nn.functional import dropout, selu
 
 from muxgcl.augment import clean
@@ -90,6 +92,11 @@ class Dmon(Method):
             "collapse": self.cfg.collapse_weight * collapse(clusters),
         }
 
+    def assignment(self, graph: Graph) -> Int[Tensor, " n"]:
+        """The largest entry of each row of S, without dropout."""
+        found: Tensor = self.assign(self.hidden(graph))
+        return found.argmax(1)
+
     def embed(self, graph: Graph) -> Nodes:
         """Z, or the assignment without dropout."""
         hidden = self.hidden(graph)
@@ -112,4 +119,5 @@ def modularity(clusters: Nodes, edges: SparseMatrix) -> Scalar:
 def collapse(clusters: Nodes) -> Scalar:
     """0 for clusters of equal size, sqrt(k) - 1 for one that has all nodes."""
     nodes, count = clusters.shape
-    return math.sqrt(count) / nodes * clusters.sum(0).norm() - 1
+    size: Tensor = clusters.sum(0).norm()
+    return size * (math.sqrt(count) / nodes) - 1

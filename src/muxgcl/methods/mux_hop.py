@@ -197,8 +197,9 @@ class MuxHop(Method):
             pairs = zip(self.average.parameters(), self.encoder.parameters(), strict=True)
             for slow, fast in pairs:
                 slow.lerp_(fast, share)
-            for slow, fast in zip(self.average.buffers(), self.encoder.buffers(), strict=True):
-                slow.copy_(fast)
+            buffers = zip(self.average.buffers(), self.encoder.buffers(), strict=True)
+            for kept, new in buffers:
+                kept.copy_(new)
 
     @torch.no_grad()
     def reach(self, milestone: int) -> None:

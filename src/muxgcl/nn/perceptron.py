@@ -103,7 +103,8 @@ class Perceptron(nn.Module):
 
             slope = self.acts[k].get_parameter("weight")
             return prelu_norm(mixed, self.biases[k], slope, norm.weight, norm.bias, norm.eps)
-        return norm.train(fresh)(self.acts[k](add_bias(mixed, self.biases[k])))
+        found: Nodes = norm.train(fresh)(self.acts[k](add_bias(mixed, self.biases[k])))
+        return found
 
 
 def spread(propagation: SparseMatrix, nodes: Nodes, hops: int) -> list[Nodes]:

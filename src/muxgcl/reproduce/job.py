@@ -34,6 +34,10 @@ def _last_scale_only(cfg: Any) -> Overrides:
     return {"scale_weights": (*[0.0] * (len(cfg.scale_weights) - 1), 1.0)}
 
 
+def _first_scale_only(cfg: Any) -> Overrides:
+    return {"scale_weights": (1.0, *[0.0] * (len(cfg.scale_weights) - 1))}
+
+
 def _last_against_last(cfg: Any) -> Overrides:
     return _last_scale_only(cfg) | {"anchors": "last"}
 
@@ -51,6 +55,7 @@ VARIANTS: dict[str, Callable[[Any], Overrides]] = {
     "neither": lambda cfg: _last_scale_only(cfg) | {"affinity": "none"},
     "pae": _last_scale_only,
     "mpc": lambda cfg: {"affinity": "none"},
+    "script": lambda cfg: _first_scale_only(cfg) | {"direction": "released", "pooling": "residual"},
     "node2vec": lambda cfg: {} if cfg.affinity in WALKS else _affinity("node2vec"),
     "vgae": lambda cfg: {} if cfg.affinity == "vgae" else _affinity("vgae"),
     "no-affinity": lambda cfg: {"affinity": "none"},
@@ -65,6 +70,7 @@ FILES = {  # where a variant's scores, or another kind of measurement, are kept
     "neither": "table4",
     "pae": "table4",
     "mpc": "table4",
+    "script": "table4",
     SIMILARITIES: "figure1",
     SOFT_NEGATIVES: "figure3",
     BOUNDS: "proposition",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from muxgcl.io.files import read_lines
+from muxgcl.io.files import parsed
 
 HALVES = {  # the development half of each graph, by its hash
     "cora": "15b24c331e3ea421",
@@ -35,13 +35,8 @@ def search_doubts(folder: Path) -> Iterator[str]:
                     "and none is changed; but it is not what it was"
                 )
             continue
-        try:
-            rows = read_lines(path)
-        except ValueError as error:
-            yield f"{path.name}: malformed: {error}"
-            continue
-        for number, row in enumerate(rows, start=1):
-            if reason := _fault(row):
+        for number, text in enumerate(path.read_bytes().splitlines(), start=1):
+            if reason := _fault(parsed(text)):
                 yield f"{path.name}:{number}: {reason}"
 
 
@@ -50,8 +45,10 @@ def search_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*search.jsonl"))
 
 
-def _fault(row: Any) -> str:
-    if not isinstance(row, dict) or "dataset" not in row:
+def _fault(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "malformed: not a JSON object"
+    if "dataset" not in row:
         return "malformed: it names no dataset"
     read, half = row.get("labels"), row.get("development")
     if read != "development":

@@ -20,7 +20,13 @@ from muxgcl.reproduce.job import BOUNDS, SCORES, SOFT_NEGATIVES, Job
 from muxgcl.reproduce.proposition import bounds
 from muxgcl.reproduce.records import Record, make_record
 from muxgcl.reproduce.soft_negatives import soft_negatives
-from muxgcl.reproduce.workers import Workers, score_clusters, score_epoch, score_splits
+from muxgcl.reproduce.workers import (
+    Workers,
+    score_assignment,
+    score_clusters,
+    score_epoch,
+    score_splits,
+)
 from muxgcl.runs.diagnostics import diagnose
 from muxgcl.runs.environment import commit, device_name, peak_memory, pick_device, versions
 from muxgcl.runs.fit import Fitted, fit
@@ -84,6 +90,9 @@ def train_and_score(
     z: Any = fitted.embed().numpy()
     if not fitted.method.trainable:
         z = raw_features(z)  # sparse where it may be
+    with torch.no_grad():
+        assigned = fitted.method.assignment(fitted.graph)
+    own = None if assigned is None else assigned.cpu().numpy()
     for pending in waiting:
         job, pending.facts = pending.job, facts_of(fitted)
         if job.kind != SCORES:
@@ -95,6 +104,8 @@ def train_and_score(
                 workers.submit(score_clusters, z, labels, repeat, job.protocol)
                 for repeat in range(job.repeats)
             ]
+            if job.repeats and own is not None:
+                pending.pieces += [ready(score_assignment(own, labels, job.protocol))]
     return waiting
 
 

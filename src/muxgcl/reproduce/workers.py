@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from muxgcl.evaluate import PaperProtocol, cluster, development_hash, holdout
+from muxgcl.evaluate import PaperProtocol, cluster, compare, development_hash, holdout
 from muxgcl.evaluate.development import report_labels
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -89,6 +89,12 @@ def score_clusters(z: Any, y: Array, seed: int, protocol: str) -> dict[str, Any]
     judged = y if protocol == "holdout-all" else report_labels(y)
     found = cluster(z, judged, clusters=count, repeats=1, seed=seed)
     return {"nmi": list(found.nmi_scores), "ari": list(found.ari_scores)}
+
+
+def score_assignment(groups: Array, y: Array, protocol: str) -> dict[str, Any]:
+    """Clusters that a method has of its own, against the same classes."""
+    found = compare([groups], y if protocol == "holdout-all" else report_labels(y))
+    return {"own_nmi": list(found.nmi_scores), "own_ari": list(found.ari_scores)}
 
 
 def score_epoch(z: Array, y: Array, seed: int, epoch: int) -> dict[str, Any]:

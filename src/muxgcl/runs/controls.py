@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 from torch import Tensor
 
@@ -16,7 +17,8 @@ from muxgcl.seeding import seeded
 from muxgcl.sparse import Csr
 from muxgcl.tensors import AnyData
 
-MOST_CLUSTERED = 30_000_000  # numbers in a table; k-means on a larger one takes minutes
+LARGE = 30_000_000  # numbers in a table; on a larger one k-means and twenty probes take minutes
+LARGE_SPLITS = 5  # for such a table: enough to pair with the method's first ones
 CLUSTERINGS = 1  # each the tightest of several starts: enough for a control
 
 
@@ -36,10 +38,14 @@ def score_controls(
         return
     protocols = [name for name in protocols if name != "paper"]  # that one looks at epochs
     for name, table in control_tables(plan, graph).items():
-        small = table.shape[0] * table.shape[1] <= MOST_CLUSTERED
-        repeats = CLUSTERINGS if clusters and small else 0
+        large = table.shape[0] * table.shape[1] > LARGE
         found, _ = score(
-            table, data, protocols, splits=splits, split_seed=split_seed, clusterings=repeats
+            table,
+            data,
+            protocols,
+            splits=min(splits, LARGE_SPLITS) if large else splits,
+            split_seed=split_seed,
+            clusterings=CLUSTERINGS if clusters and not large else 0,
         )
         yield name, found
     asked = {name: splits_of(data, name, splits, split_seed) for name in protocols}
@@ -74,6 +80,8 @@ def features_table(features: Features) -> Any:
 
 
 def scipy_rows(matrix: Csr) -> Any:
-    """The same sparse matrix as scipy holds it."""
-    parts = (matrix.value.cpu().numpy(), matrix.col.cpu().numpy(), matrix.rowptr.cpu().numpy())
-    return sparse.csr_array(parts, shape=(matrix.rows, matrix.columns))
+    """The same matrix as scipy holds it, with the 32-bit places that scikit-learn asks for."""
+    kind = np.int32 if len(matrix.col) < 2**31 else np.int64
+    places = (part.cpu().numpy().astype(kind) for part in (matrix.col, matrix.rowptr))
+    shape = (matrix.rows, matrix.columns)
+    return sparse.csr_array((matrix.value.cpu().numpy(), *places), shape=shape)

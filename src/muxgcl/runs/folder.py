@@ -184,7 +184,8 @@ class Run:
             return None
         try:
             with self.nodes_file.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return arrays.get("label")
+                found: np.ndarray[Any, np.dtype[Any]] | None = arrays.get("label")
+                return found
         except (OSError, ValueError, EOFError, BadZipFile) as error:
             raise UserError(f"{self.nodes_file} is damaged: {error}") from None
 

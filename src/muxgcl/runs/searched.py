@@ -5,14 +5,12 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from muxgcl.evaluate import development_hash
+from muxgcl.evaluate.arrays import Labels
 
 
-def searched_elsewhere(preset: str, labels: np.ndarray[Any, Any] | None) -> str | None:
+def searched_elsewhere(preset: str, labels: Labels | None) -> str | None:
     """A warning where settings were searched by labels of another development half, or nothing."""
     if labels is None or not preset.endswith(".toml"):
         return None
