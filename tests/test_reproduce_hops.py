@@ -17,7 +17,7 @@ from muxgcl.io import open_dataset, planted
 from muxgcl.methods import METHODS
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import doubts
-from muxgcl.reproduce.hops import FIRST_SEED, PARTS, SPLIT_SEED, Hops, members_of
+from muxgcl.reproduce.hops import FIRST_SEED, HOP_PARTS, SPLIT_SEED, Hops, members_of
 from muxgcl.reproduce.job import COMMITTEE, LEFT_OUT, READOUTS, Job
 from muxgcl.reproduce.origins import MARKS, mark
 from muxgcl.reproduce.readouts import probed, scores_of
@@ -150,7 +150,7 @@ def test_parts_come_in_the_order_of_their_worth() -> None:
 
 
 def test_every_part_adds_jobs() -> None:
-    sizes = [len(plan(["hops"], Scope(parts=(name,)))) for name in PARTS]
+    sizes = [len(plan(["hops"], Scope(parts=(name,)))) for name in HOP_PARTS]
     assert min(sizes) > 0
     assert sum(sizes) == len(plan(["hops"], Scope()))
 

@@ -17,7 +17,7 @@ from muxgcl.errors import UserError
 from muxgcl.io import DATASETS, at_hand
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import doubts
-from muxgcl.reproduce.hops import PARTS
+from muxgcl.reproduce.hops import HOP_PARTS
 from muxgcl.reproduce.job import COMMITTEE, CONTROLS, Job
 from muxgcl.reproduce.records import Record, Shelf
 from muxgcl.reproduce.runner import Outcome, Runner
@@ -52,7 +52,7 @@ def reproduce(
     ] = False,
     parts: Annotated[
         list[str] | None,
-        typer.Option(help=f"Of hops, only these; a,b or repeated: {', '.join(PARTS)}."),
+        typer.Option(help=f"Of hops, only these; a,b or repeated: {', '.join(HOP_PARTS)}."),
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Start no new training after this many seconds.")
@@ -78,7 +78,7 @@ def reproduce(
         seeds=seeds,
         splits=splits,
         epochs=epochs,
-        parts=_names(parts) or tuple(PARTS),
+        parts=_names(parts) or tuple(HOP_PARTS),
     )
     outcome = Outcome()
     if not render_only:

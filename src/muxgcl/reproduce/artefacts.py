@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from muxgcl.errors import UserError
 from muxgcl.io import DATASETS
 from muxgcl.methods import METHODS
-from muxgcl.reproduce.hops import PARTS, Hops, part_of
+from muxgcl.reproduce.hops import HOP_PARTS, Hops, part_of
 from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES, Job, settings_of
 from muxgcl.reproduce.paper import TABLE1, TABLE2, TABLE3, TABLE4
 from muxgcl.runs.settings import unknown_name
@@ -53,13 +53,13 @@ class Scope:
     splits: int = 20
     epochs: int | None = None  # instead of the preset's
     protocol: str = "holdout"  # or "holdout-all"
-    parts: tuple[str, ...] = tuple(PARTS)  # of `hops`
+    parts: tuple[str, ...] = tuple(HOP_PARTS)  # of `hops`
 
     def __post_init__(self) -> None:
         for what, names, known in (
             ("dataset", self.datasets, DATASETS),
             ("method", self.methods, METHODS),
-            ("part of hops", self.parts, PARTS),
+            ("part of hops", self.parts, HOP_PARTS),
         ):
             for name in names or ():
                 if name not in known:
@@ -177,7 +177,7 @@ def _tier(job: Job) -> int:
     Parts of `hops` come before them, one after the other.
     """
     if job.file == "hops":
-        return part_of(job) - len(PARTS)
+        return part_of(job) - len(HOP_PARTS)
     if job.protocol == "paper" and DATASETS[job.dataset].nodes > SMALL:
         return 2
     if job.method in CHIEF:

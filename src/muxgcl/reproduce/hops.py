@@ -23,7 +23,7 @@ LEFT_OUT_SEEDS = 2
 RIVALS = ("mvgrl", "ma-gcl", "bgrl", "signa", "cca-ssg", "ggd", "blnn", "sgrl", "ns4gc", "grace")
 ABLATION, EXTRA = ("no-affinity", "no-multiplex"), ("inside", "no-dropout")
 VARIANTS_OF = {"ablation": ABLATION, "extra": EXTRA}
-PARTS = {
+HOP_PARTS = {
     "main": "controls, `mux-hop` with settings `best`, the committee of its seeds",
     "auto": "`mux-hop` as `auto` sets it where it must not know the graph",
     "ablation": "without affinities; without the multiplex contrast",
@@ -118,4 +118,4 @@ def part_of(job: Job) -> int:
         name = next(part for part, variants in VARIANTS_OF.items() if job.variant in variants)
     else:
         name = {OURS: "main", "raw": "main", "mux-gcl": "mux-gcl"}.get(job.method, "rivals")
-    return list(PARTS).index(name)
+    return list(HOP_PARTS).index(name)
