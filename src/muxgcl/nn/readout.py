@@ -58,7 +58,7 @@ class Readout:
         """The scales that are read."""
         return set(self.weights)
 
-    def __call__(self, scales: Mapping[int, Scale], graph: Graph) -> Nodes:
+    def __call__(self, scales: Mapping[int, Nodes], graph: Graph) -> Scale:
         """The embedding; `graph` is what the scales were made from."""
         if self.alone:
             return scales[self.last]
