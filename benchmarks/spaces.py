@@ -43,7 +43,6 @@ def mux_hop(dataset: str) -> Space:
         "hidden": [512, 1024, 2048],
         "width": [512, 1024, 2048],
         "norm": ["layer", "layer", "layer", "batch"],
-        "residual": [False, False, True],
         "row_normalize": [True, False],
         "drop_features": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
         "dropout": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
@@ -52,13 +51,9 @@ def mux_hop(dataset: str) -> Space:
         "projection_out": [128, 256],
         "temperature": [0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7],
         "anchors": ["last", "all"],
-        "neighbours": [0.0, 0.0, 0.0, 0.05, 0.2],
         "affinity": ["deepwalk", "deepwalk", "deepwalk", "none"],
         "likelihood": ["half", "half", "clamp"],
-        "refresh": [0, 0, 0, 50],
         "ema": [0.0, 0.0, 0.99, 0.995],
-        "schedule": ["constant", "constant", "cosine"],
-        "warm_up": [0.0, 0.0, 0.1],
     }
 
 

@@ -87,7 +87,7 @@ def test_a_start_that_fails_can_be_tried_again(
     own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--out", str(tmp_path / "run")]
-    status, _, err = ask(capsys, *words, "--set", "temperature=1e-30")
+    status, _, err = ask(capsys, *words, "--set", "temperature=1e-300")
     assert (status, "not a finite number at epoch 1" in err) == (2, True), err
     assert ask(capsys, *words)[0] == 0
 

@@ -9,7 +9,16 @@ import pytest
 from muxgcl.errors import UserError
 from muxgcl.io import DATASETS
 from muxgcl.methods import METHODS
-from muxgcl.reproduce.artefacts import ARTEFACTS, CHIEF, CONTROLS, Scope, needed, plan, trainings
+from muxgcl.reproduce.artefacts import (
+    ARTEFACTS,
+    CHIEF,
+    CONTROLS,
+    PAPER,
+    Scope,
+    needed,
+    plan,
+    trainings,
+)
 from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TABLE3, TABLE4, TABLE5
 
@@ -69,7 +78,7 @@ def test_no_measurement_is_planned_twice() -> None:
 
 
 def test_what_matters_most_comes_first_and_small_graphs_before_large() -> None:
-    jobs = plan(ARTEFACTS, Scope())
+    jobs = plan(PAPER, Scope())
     chief = [job for job in jobs if job.method in CHIEF and job.protocol != "paper"]
     last = max(jobs.index(job) for job in chief)
     others = [job for job in jobs if job.method not in (*CHIEF, *CONTROLS)]
@@ -79,7 +88,7 @@ def test_what_matters_most_comes_first_and_small_graphs_before_large() -> None:
 
 
 def test_seeds_of_one_method_on_one_graph_follow_each_other() -> None:
-    jobs = [job for job in plan(ARTEFACTS, Scope()) if job.protocol == "holdout"]
+    jobs = [job for job in plan(PAPER, Scope()) if job.protocol == "holdout"]
     runs = [key for key, _ in groupby(jobs, key=lambda j: (j.method, j.variant, j.dataset))]
     assert len(runs) == len(set(runs))
 

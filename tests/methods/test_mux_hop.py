@@ -75,7 +75,7 @@ def test_scale_k_is_the_perceptron_after_k_products_with_the_adjacency(
     hops: int, depth: int
 ) -> None:
     graph = double(graph_of())
-    weights = [1 / (hops + 1)] * (hops + 1)
+    weights = (1 / (hops + 1),) * (hops + 1)
     method = method_of(graph, hops=hops, depth=depth, scale_weights=weights, row_normalize=False)
     method.double()
     view = clean(graph)
@@ -126,7 +126,6 @@ def test_the_loss_is_the_papers_over_hops_in_loops(anchors: str, affinity: str) 
         dropout=0,
         drop_features=0.3,
         row_normalize=False,
-        neighbours=0.7,
     )
     method.double()
     near = [table.double() for table in method.patches] if method.patches else None
@@ -144,12 +143,7 @@ def test_the_loss_is_the_papers_over_hops_in_loops(anchors: str, affinity: str) 
         scales.append(out / out.norm(dim=1, keepdim=True))
         nodes = dense(view) @ nodes
     one, two = ([scale.chunk(2)[v] for scale in scales] for v in range(2))
-    sources, targets = graph.adjacency.edge_index
-    apart = [1 - float(one[0][i] @ two[0][j]) for i, j in zip(sources, targets, strict=True)]
-    pulled = 0.7 * sum(apart) / len(apart)
-    assert_close(float(got["neighbours"]), pulled, rtol=1e-6, atol=0)
-    want = paper_loss(method, one, two, near)
-    assert_close(float(total(got)) - pulled, want, rtol=1e-6, atol=1e-6)
+    assert_close(float(total(got)), paper_loss(method, one, two, near), rtol=1e-6, atol=1e-6)
 
 
 def test_without_edges_every_scale_is_the_perceptron() -> None:
@@ -249,45 +243,10 @@ def test_the_embedding_uses_the_average_of_the_weights() -> None:
     assert not torch.allclose(alone, method.encoder.embed(view), rtol=1e-3)
 
 
-def test_a_schedule_changes_the_rate_of_the_steps() -> None:
-    graph = graph_of()
-    method = method_of(graph, 20, schedule="cosine", warm_up=0.5)
-    optimizer = method.optimizer(0.1, 0.0)
-    rates = []
-    for _ in range(20):
-        rates.append(float(optimizer.lr))
-        method.after_step()
-    assert rates[:10] == pytest.approx([0.01 * s for s in range(10)])
-    assert rates[10] == pytest.approx(0.1)
-    assert rates[15] == pytest.approx(0.05)
-
-
-def test_refreshed_affinities_mix_the_walks_with_the_embedding() -> None:
-    graph = graph_of(nodes=30)
-    method = method_of(graph, 7, refresh=3, refresh_share=0.25)
-    assert method.milestones == (3, 6)
-    walks = [table.clone() for table in method.patches]
-    method.reach(3)
-    view = clean(method.scaled(graph))
-    unit = method.projected(view, method.encoder.embed(view), {0, 1, 2})
-    for k in range(3):
-        for other in range(3):
-            got = method.fresh.tables[k] @ method.fresh.tables[other].T
-            want = 0.75 * walks[k] @ walks[other].T + 0.25 * unit[k] @ unit[other].T
-            assert_close(got, want)
-    with seeded(0):
-        fresh = total(method.loss(graph))
-    method.fresh = None
-    with seeded(0):
-        assert not torch.allclose(fresh, total(method.loss(graph)))
-
-
 OPTIONS: list[dict[str, Any]] = [
-    {"refresh": 2},
-    {"refresh": 2, "affinity": "none"},
     {"ema": 0.9, "norm": "batch"},
-    {"schedule": "cosine", "warm_up": 0.2, "neighbours": 0.5, "anchors": "all"},
-    {"depth": 3, "residual": True, "norm": "none"},
+    {"convolutions": 1, "anchors": "all"},
+    {"depth": 3, "norm": "none"},
 ]
 
 
@@ -314,20 +273,6 @@ def test_every_option_resumes_to_the_same_embedding_and_never_leaves_it_to_chanc
     assert torch.equal(other.embed(graph), want)
 
 
-def test_a_residual_block_adds_its_input() -> None:
-    graph = graph_of()
-    one = method_of(graph, depth=3)
-    two = method_of(graph, depth=3, residual=True)
-    view = clean(one.scaled(graph))
-    with torch.no_grad():
-        for method in (one, two):  # the middle block gives 0 and the last is the same
-            method.encoder.norms[1].weight.zero_()
-    first = one.encoder._finish(0, view.project(one.encoder.weights[0]), fresh=False)
-    want = one.encoder._finish(2, first @ one.encoder.weights[2], fresh=False)
-    assert_close(two.encoder.embed(view), want)
-    assert not torch.allclose(one.encoder.embed(view), want)
-
-
 def test_batch_normalisation_in_training_uses_the_nodes_at_hand() -> None:
     graph = graph_of(nodes=40)
     method = method_of(graph, norm="batch", dropout=0)
@@ -349,13 +294,12 @@ def test_batch_normalisation_in_training_uses_the_nodes_at_hand() -> None:
         ({"dropout": -0.1}, "dropout must be at least 0 and below 1"),
         ({"ema": 1.0}, "ema must be at least 0 and below 1"),
         ({"depth": 0}, "depth must be at least 1"),
-        ({"neighbours": -1.0}, "neighbours must not be negative"),
-        ({"refresh_share": 1.5}, "refresh_share must be from 0 to 1"),
         ({"norm": "rows"}, "norm must be one of layer, batch, none"),
         ({"anchors": "first"}, "anchors must be last or all"),
         ({"affinity": "spectral"}, "affinity must be one of"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_a_wrong_setting_is_one_clear_line(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         method_of(graph_of(), **settings)

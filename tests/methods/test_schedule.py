@@ -25,14 +25,6 @@ def test_the_optimizer_sees_the_rate_of_every_step(steps: int, warm_up: float) -
         schedule.advance()
 
 
-def test_a_rate_that_does_not_fall_stays_at_its_highest() -> None:
-    schedule = WarmUpCosine(40, 0.25, falls=False)
-    optimizer = schedule.optimizer([nn.Parameter(torch.ones(1))], lr=0.3, weight_decay=0)
-    for step in range(41):
-        assert float(optimizer.lr) == pytest.approx(0.3 * min(1, step / 10), abs=1e-7)
-        schedule.advance()
-
-
 def test_the_first_step_of_a_warm_up_changes_nothing() -> None:
     schedule = WarmUpCosine(50, 0.1)
     weight = nn.Parameter(torch.ones(3))

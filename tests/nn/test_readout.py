@@ -92,6 +92,7 @@ def test_a_new_graph_is_read_out_with_its_own_features() -> None:
         (("all", (), -0.5), "must not be negative"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_a_wrong_readout_is_one_clear_line(settings: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         Readout(*settings, last=2)

@@ -58,7 +58,9 @@ def development_half(labels: Labels | int) -> Bool[np.ndarray, " n"]:
 
 def report_half(labels: Labels | int) -> Bool[np.ndarray, " n"]:
     """The labelled nodes outside the development half: those that test scores are counted on."""
-    return (labels_or_zeros(labels) >= 0) & ~development_half(labels)
+    labelled: Bool[np.ndarray, " n"] = labels_or_zeros(labels) >= 0
+    labelled[development_half(labels)] = False
+    return labelled
 
 
 def development_labels(labels: Labels) -> Labels:

@@ -5,7 +5,7 @@ of the work differs. Each split's training rows are turned into the eigenbasis o
 then Newton's method with conjugate gradients runs for all (strength, class) pairs side by side.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,8 +81,9 @@ def _solve(
         unseen = ~seen[i]
 
         def scores(nodes: Tensor, i: int = i, unseen: Tensor = unseen) -> Tensor:
-            found = (z[nodes] @ weight[i] + intercept[i]).view(len(nodes), len(strengths), classes)
-            return found.masked_fill(unseen, -torch.inf)
+            found: Tensor = z[nodes] @ weight[i] + intercept[i]
+            by_class = found.view(len(nodes), len(strengths), classes)
+            return by_class.masked_fill(unseen, -torch.inf)
 
         val = torch.as_tensor(split.val, device=z.device)
         right = (scores(val).argmax(2) == label[val, None]).sum(0)  # [c]
@@ -93,7 +94,9 @@ def _solve(
     return answers
 
 
-def _turned(x: Float[Tensor, "s n d"]):  # type: ignore[no-untyped-def]
+def _turned(
+    x: Float[Tensor, "s n d"],
+) -> tuple[Float[Tensor, "s n r"], Float[Tensor, "s r 1"], Callable[[Tensor], Tensor]]:
     """Centred rows in their eigenbasis with a column of ones, the diagonal, and the way back."""
     _, n, d = x.shape
     wide = d > n
@@ -106,12 +109,12 @@ def _turned(x: Float[Tensor, "s n d"]):  # type: ignore[no-untyped-def]
         inverse = torch.where(real, 1 / scale.clamp(min=1e-300), 0.0)[:, :, None]
 
         def back(solution: Tensor) -> Tensor:
-            return x.mT @ (vectors @ (solution * inverse))
+            return torch.matmul(x.mT, vectors @ (solution * inverse))
     else:
         rows = x @ vectors
 
         def back(solution: Tensor) -> Tensor:
-            return vectors @ solution
+            return torch.matmul(vectors, solution)
 
     ones = x.new_ones(len(x), n, 1)
     curvature = torch.cat([values, values.new_full((len(x), 1), n)], 1)[:, :, None]

@@ -221,7 +221,8 @@ def pair_sum(
     anchor: Nodes, keys: Candidates, function: PairFunction, *, nodes: Ids = None
 ) -> PerNode:
     """Row-tiled twin of `reference.pair_sum`."""
-    return _PairSum.apply(anchor, keys, function, nodes)
+    found: Tensor = _PairSum.apply(anchor, keys, function, nodes)
+    return found
 
 
 def contrast(

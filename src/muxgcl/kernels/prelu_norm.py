@@ -159,4 +159,5 @@ def prelu_norm(
     epsilon: float,
 ) -> Nodes:
     """LayerNorm of PReLU of `x + bias`; `slope` is PReLU's, `gamma` and `beta` the norm's."""
-    return _PreluNorm.apply(x, bias, slope, gamma, beta, epsilon)
+    found: Tensor = _PreluNorm.apply(x, bias, slope, gamma, beta, epsilon)
+    return found

@@ -94,7 +94,8 @@ class Dmon(Method):
 
     def assignment(self, graph: Graph) -> Int[Tensor, " n"]:
         """The largest entry of each row of S, without dropout."""
-        return self.assign(self.hidden(graph)).argmax(1)
+        found: Tensor = self.assign(self.hidden(graph))
+        return found.argmax(1)
 
     def embed(self, graph: Graph) -> Nodes:
         """Z, or the assignment without dropout."""

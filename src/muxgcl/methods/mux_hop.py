@@ -12,14 +12,17 @@ embedding; a node without edges has f(x) at every scale.
 The projector's first layer is linear up to its bias, so it goes before the propagation:
 $\hat A^k (f(X) P) = (\hat A^k f(X)) P$ has fewer columns to propagate.
 
-`neighbours` adds, times $\beta$, the mean over edges (i, j) of $1 - \cos(u_i^{(0)}, v_j^{(0)})$
-of projected rows. `ema` embeds with an average of the weights, $\bar\theta_s = \bar\theta_{s-1} +
+`ema` embeds with an average of the weights, $\bar\theta_s = \bar\theta_{s-1} +
 \max(1 - m, 1/s)\,(\theta_s - \bar\theta_{s-1})$: the plain mean until it is an exponential one.
+
+Tried on the development halves and left out, since nothing came of them (records/hop-search.jsonl):
+residual blocks, a warm-up and a falling rate, neighbours as explicit positives, and affinities that
+are refreshed from the embedding.
 """
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -31,15 +34,12 @@ from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
 from muxgcl.losses.multiscale import Anchors, Likelihood, MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.parts.fresh_patches import FreshPatches
-from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
-from muxgcl.methods.parts.schedule import WarmUpCosine
+from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.adam import Adam
 from muxgcl.nn.perceptron import Norm, Perceptron, spread
 from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
-from muxgcl.shapes import Nodes, Scalar
-from muxgcl.sparse import SparseMatrix
+from muxgcl.shapes import Nodes, Scalar, Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,6 @@ class MuxHopConfig(AffinityConfig):
     hidden: int = 2048  # width between its blocks
     width: int = 1024  # of each scale
     norm: Norm = "layer"
-    residual: bool = False  # a block between equal widths adds its input to its output
     row_normalize: bool = True  # divide each row of features by its sum
     drop_features: float = 0.4  # share of single entries, in each view
     dropout: float = 0.4  # between the perceptron's blocks
@@ -63,34 +62,23 @@ class MuxHopConfig(AffinityConfig):
     scale_weights: tuple[float, ...] = (0.5, 0.25, 0.25)
     anchors: Anchors = "last"
     likelihood: Likelihood = "half"
-    neighbours: float = 0.0  # weight of the term that pulls neighbours together
-    refresh: int = 0  # epochs after which the affinity looks at the embedding again; 0: never
-    refresh_share: float = 0.5  # of the embedding in the affinity then; the walks have the rest
     ema: float = 0.0  # how much the average of the weights keeps of itself; 0: no average
-    schedule: Literal["constant", "cosine"] = "constant"
-    warm_up: float = 0.0  # share of the training in which the learning rate rises
     readout: Kind = "all"
     readout_weights: tuple[float, ...] = ()  # one a scale; none: all weigh 1
     readout_features: float = 0.0  # weight of propagated features beside the scales
 
     def __post_init__(self) -> None:
         AffinityConfig.__post_init__(self)
-        if self.hops < 1 or self.refresh < 0:
-            raise UserError(
-                f"hops must be at least 1 and refresh at least 0, got {self.hops}, {self.refresh}"
-            )
+        if self.hops < 1:
+            raise UserError(f"hops must be at least 1, got {self.hops}")
         if len(self.scale_weights) != self.hops + 1:
             raise UserError(
                 f"scale_weights needs one number for each of the {self.hops + 1} scales "
                 f"(hops + 1), got {list(self.scale_weights)}"
             )
-        if self.neighbours < 0:
-            raise UserError(f"neighbours must not be negative, got {self.neighbours}")
         for name in ("drop_features", "ema"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
-        if not 0 <= self.refresh_share <= 1:
-            raise UserError(f"refresh_share must be from 0 to 1, got {self.refresh_share}")
         for p in self.drop_edges:
             Corrupt(p)  # checks it
 
@@ -102,12 +90,12 @@ class MuxHop(Method):
     paper: ClassVar = "ours, after Zhao et al. 2024, https://arxiv.org/abs/2409.08010"
     cost: ClassVar = "quadratic"
     Config: ClassVar = MuxHopConfig
+    steps: Tensor  # so far, for the average of the weights
 
     def __init__(self, graph: Graph, cfg: MuxHopConfig, context: Context) -> None:
         super().__init__()
         self.cfg, self.context = cfg, context
         self.scaled = features_scaled(cfg.row_normalize)
-        self.edges = OfGraph(mean_over_edges)
         self.encoder = Perceptron(
             graph.num_features,
             cfg.width,
@@ -115,7 +103,6 @@ class MuxHop(Method):
             depth=cfg.depth,
             dropout=cfg.dropout,
             norm=cfg.norm,
-            residual=cfg.residual,
             convolutions=cfg.convolutions,
         )
         self.average = deepcopy(self.encoder).requires_grad_(False) if cfg.ema else None
@@ -130,17 +117,12 @@ class MuxHop(Method):
         self.readout = Readout(
             cfg.readout, cfg.readout_weights, cfg.readout_features, last=cfg.hops
         )
-        self.schedule = WarmUpCosine(context.epochs, cfg.warm_up, falls=cfg.schedule == "cosine")
         self.patches: list[Tensor] | None = None
-        self.fresh = FreshPatches() if cfg.refresh else None
-        if cfg.refresh:
-            self.milestones = tuple(range(cfg.refresh, context.epochs, cfg.refresh))
-        self._graph: Graph | None = None
+        self.register_buffer("steps", torch.zeros(()))
 
     def prepare(self, graph: Graph) -> None:
         """Estimate where patches lie in the graph, once."""
         cfg, context = self.cfg, self.context
-        self._graph = graph
         if cfg.affinity != "none":
             self.patches = self._for_kernels(
                 patches(
@@ -157,21 +139,15 @@ class MuxHop(Method):
         """The weighted contrast of each scale, on two fresh views."""
         cfg = self.cfg
         view = dropped(self.scaled(graph), cfg.drop_edges, cfg.drop_features)
-        wanted = self.contrast.scales | ({0} if cfg.neighbours else set())
-        unit = self.projected(view, self.encoder(view), wanted)
-        near = self.patches if self.fresh is None else self.fresh.or_else(self.patches)
-        terms = self.contrast(unit, near)
-        if cfg.neighbours:
-            one, two = unit[0].chunk(2)
-            terms["neighbours"] = cfg.neighbours * (1 - (one * (self.edges(graph) @ two)).sum())
-        return terms
+        unit = self.projected(view, self.encoder(view), self.contrast.scales)
+        return self.contrast(unit, self.patches)
 
-    def scales(self, graph: Graph) -> list[Nodes]:
+    def scales(self, graph: Graph) -> list[Scale]:
         """Every scale of two fresh views, one view below the other."""
         view = dropped(self.scaled(graph), self.cfg.drop_edges, self.cfg.drop_features)
         return spread(view.propagation, self.encoder(view), self.cfg.hops)
 
-    def projected(self, view: View, nodes: Nodes, wanted: set[int]) -> dict[int, Nodes]:
+    def projected(self, view: View, nodes: Scale, wanted: set[int]) -> dict[int, Nodes]:
         """Unit rows of the wanted scales of f's output."""
         mixed = spread(view.propagation, self.projector.mix(nodes), max(wanted))
         unit = self.projector.finish(torch.cat([mixed[k] for k in sorted(wanted)]))
@@ -189,45 +165,29 @@ class MuxHop(Method):
         return self.encoder if self.average is None else self.average
 
     def optimizer(self, lr: float, weight_decay: float) -> Adam:
-        """AdamW with the schedule's rate."""
+        """AdamW: weight decay beside the gradient."""
         wanted = [p for p in self.parameters() if p.requires_grad]
-        return self.schedule.optimizer(wanted, lr, weight_decay)
+        return Adam(wanted, lr, weight_decay, decoupled=True)
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Go on in the schedule, and let the average follow."""
-        self.schedule.advance()
+        """Let the average follow."""
         if self.average is not None:
-            share = self.schedule.step.reciprocal().clamp(min=1 - self.cfg.ema)
+            self.steps += 1
+            share = self.steps.reciprocal().clamp(min=1 - self.cfg.ema)
             pairs = zip(self.average.parameters(), self.encoder.parameters(), strict=True)
             for slow, fast in pairs:
                 slow.lerp_(fast, share)
-            for slow, fast in zip(self.average.buffers(), self.encoder.buffers(), strict=True):
-                slow.copy_(fast)
+            buffers = zip(self.average.buffers(), self.encoder.buffers(), strict=True)
+            for kept, new in buffers:
+                kept.copy_(new)
 
     def forget(self) -> None:
-        """Let go of the patches and of the graph too: only training reads them."""
+        """Let go of the patches too: only training reads them."""
         super().forget()
-        self.patches, self._graph = None, None
-
-    @torch.no_grad()
-    def reach(self, milestone: int) -> None:
-        """Look at the embedding again: it joins the walks in saying which nodes are near."""
-        if self.fresh is None or self._graph is None:
-            return
-        view = clean(self.scaled(self._graph))
-        unit = self.projected(view, self.network.embed(view), set(range(self.cfg.hops + 1)))
-        near = self._for_kernels([*unit.values()])
-        self.fresh.mix(self.patches, near, self.cfg.refresh_share)
+        self.patches = None
 
     def _for_kernels(self, tables: list[Tensor]) -> list[Tensor]:
         on_gpu = tables[0].is_cuda
         fused = resolve(self.context.backend, cuda=on_gpu) == "fused"
         return [table.half() for table in tables] if fused else tables
-
-
-def mean_over_edges(graph: Graph) -> SparseMatrix:
-    """1 / |E| on every edge and 0 on loops: what averages a product of rows over the edges."""
-    adjacency = graph.adjacency
-    edges = len(adjacency.col) - adjacency.nodes
-    return adjacency.matrix((~adjacency.loop).float() / max(edges, 1))

@@ -35,7 +35,6 @@ class Perceptron(nn.Module):
         depth: how many blocks; at least 1.
         dropout: share of the entries that are dropped between blocks.
         norm: what ends a block: "layer" (LayerNorm), "batch" (BatchNorm) or "none".
-        residual: whether a block between equal widths adds its input to its output.
         convolutions: how many of the first blocks also average over a node's neighbours,
             $\hat A\,\mathrm{dropout}(h) W$: with 0, f sees each node alone.
     """
@@ -49,7 +48,6 @@ class Perceptron(nn.Module):
         depth: int = 2,
         dropout: float = 0.0,
         norm: Norm = "layer",
-        residual: bool = False,
         convolutions: int = 0,
     ) -> None:
         super().__init__()
@@ -64,7 +62,7 @@ class Perceptron(nn.Module):
         if norm not in get_args(Norm):
             raise UserError(f"norm must be one of {', '.join(get_args(Norm))}, got {norm!r}")
         widths = [in_features, *[hidden] * (depth - 1), width]
-        self.dropout, self.residual, self.convolutions = dropout, residual, convolutions
+        self.dropout, self.convolutions = dropout, convolutions
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
         for a, b in pairwise(widths):  # drawn as torch's Linear does
             bound = max(a, 1) ** -0.5
@@ -87,8 +85,7 @@ class Perceptron(nn.Module):
         nodes = self._finish(0, self._averaged(0, mixed, view), fresh=fresh)
         for k, weight in enumerate(self.weights[1:], start=1):
             given = dropout(nodes, self.dropout) if fresh and self.dropout else nodes
-            found = self._finish(k, self._averaged(k, given @ weight, view), fresh=fresh)
-            nodes = found + nodes if self.residual and found.shape == nodes.shape else found
+            nodes = self._finish(k, self._averaged(k, given @ weight, view), fresh=fresh)
         return nodes
 
     def _averaged(self, k: int, mixed: Nodes, view: View) -> Nodes:
@@ -103,7 +100,8 @@ class Perceptron(nn.Module):
 
             slope = self.acts[k].get_parameter("weight")
             return prelu_norm(mixed, self.biases[k], slope, norm.weight, norm.bias, norm.eps)
-        return norm.train(fresh)(self.acts[k](add_bias(mixed, self.biases[k])))
+        found: Nodes = norm.train(fresh)(self.acts[k](add_bias(mixed, self.biases[k])))
+        return found
 
 
 def spread(propagation: SparseMatrix, nodes: Nodes, hops: int) -> list[Nodes]:

@@ -17,7 +17,7 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.nn.perceptron import spread
 from muxgcl.nn.projector import unit_rows
-from muxgcl.shapes import Nodes
+from muxgcl.shapes import Nodes, Scale
 
 Kind = Literal["last", "all"]
 FEATURE_BYTES = 4 << 30  # of propagated features, at most
@@ -58,7 +58,7 @@ class Readout:
         """The scales that are read."""
         return set(self.weights)
 
-    def __call__(self, scales: Mapping[int, Nodes], graph: Graph) -> Nodes:
+    def __call__(self, scales: Mapping[int, Nodes], graph: Graph) -> Scale:
         """The embedding; `graph` is what the scales were made from."""
         if self.alone:
             return scales[self.last]

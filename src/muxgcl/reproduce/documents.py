@@ -15,6 +15,7 @@ from muxgcl.reproduce.typeset import Table, markdown
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 HEADINGS = {
+    "hops": "MUX-GCL over hops",
     "table1": "Node classification",
     "table2": "Node clustering",
     "table3": "Where affinities come from",
@@ -40,12 +41,18 @@ def blocks(root: Path) -> dict[Path, str]:
         for name, count in IN_README.items()
     )
     presets = markdown(preset_table(found, root / "records", SHOWN))
+    ours = rendered.pop("hops")
+    story, section = [], []
+    if recorded(ours.tables[0]).rows:
+        story = [markdown(recorded(ours.tables[0]))]
+        section = [_section(ours), "## What holds of the paper\n"]
     return {
-        README: "\n".join([*front, presets, *parts]),
+        README: "\n".join([*story, *front, presets, *parts]),
         PAGE: "\n".join(
             [
+                *section,
                 *words,
-                *(_section(rendered[name]) for name in ARTEFACTS),
+                *map(_section, rendered.values()),
                 f"## Presets\n\n{presets}",
             ]
         ),

@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from muxgcl.io.files import LOCK, append_lines, locked, parsed
-from muxgcl.reproduce.job import FILES, KINDS, SCORES, Job, canonical, settings_hash
+from muxgcl.reproduce.job import (
+    COMMITTEE,
+    CONTROLS,
+    FILES,
+    KINDS,
+    READOUTS,
+    SCORES,
+    Job,
+    canonical,
+    settings_hash,
+)
 
 SCHEMA = 2  # 1: `holdout` counted test nodes of both halves, which is `holdout-all` now
 NAMES = tuple(dict.fromkeys(FILES.values()))
@@ -163,11 +173,14 @@ def as_today(record: Record) -> Record:
 def _stated(record: Record) -> Record:
     """What the hash of a record's settings is taken of."""
     names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
-    return {name: record[name] for name in (*names, "train", "settings")}
+    several = {} if record.get("members", 1) == 1 else {"members": record["members"]}
+    return {name: record[name] for name in (*names, "train", "settings")} | several
 
 
 def _fault_of_result(record: Record) -> str:
     result = record["result"]
+    if record["kind"] in (READOUTS, COMMITTEE, CONTROLS):
+        return _fault_of_tables(record)
     if record["kind"] != SCORES:
         return "" if result else "malformed: it has no result"
     if record["protocol"] == "paper":
@@ -179,6 +192,15 @@ def _fault_of_result(record: Record) -> str:
         if good and record["schema"] > 1 and not isinstance(result.get("development"), str):
             return "malformed: it does not say which half of the labels it was judged on"
     return "" if good else "malformed: it has not as many scores as splits and repeats"
+
+
+def _fault_of_tables(record: Record) -> str:
+    tables = record["result"].get("tables") or {}
+    if not tables or any(len(t.get("accuracy", ())) != record["splits"] for t in tables.values()):
+        return "malformed: it has not as many scores as splits"
+    if not isinstance(record["result"].get("development"), str):
+        return "malformed: it does not say which half of the labels it was judged on"
+    return ""
 
 
 def _fault_of_place(record: Record, file: str) -> str:

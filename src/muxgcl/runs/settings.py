@@ -10,8 +10,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import tomli_w
-
 from muxgcl.errors import UserError
 
 T = TypeVar("T")
@@ -44,6 +42,10 @@ def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     """
     if name.endswith(".toml"):
         return _settings_file(Path(name))
+    return _without_source(_preset_table(method, name, dataset))
+
+
+def _preset_table(method: str, name: str, dataset: str) -> dict[str, Any]:
     file = files("muxgcl.runs.presets").joinpath(f"{method}.toml")
     if not file.is_file():
         return {}  # a method of one's own: its Config says it all
@@ -53,7 +55,22 @@ def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     if name not in tables:
         known = ", ".join(dict.fromkeys(["best", *tables, "auto"]))
         raise UserError(f"{method} has no preset {name!r}; it has {known}, or a .toml file")
-    return _without_source(tables[name].get(dataset) or tables[name].get("default") or {})
+    found: dict[str, Any] = tables[name].get(dataset) or tables[name].get("default") or {}
+    return found
+
+
+def source(method: str, name: str, dataset: str) -> str:
+    """Where the settings of a preset come from, in the words of its file."""
+    table = _preset_table(method, name, dataset)
+    return str(table.get("source", "ours"))
+
+
+def origin(method: str, name: str, dataset: str) -> str:
+    """Whose settings a preset has for a dataset: "official", "mixed" or "ours"."""
+    words = source(method, name, dataset)
+    if not words.startswith("official"):
+        return "ours"
+    return "mixed" if " ours" in words else "official"
 
 
 def _settings_file(path: Path) -> dict[str, Any]:
@@ -159,12 +176,20 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
 
 def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
     """Tables of plain values as TOML text; what is None is left out."""
-    return tomli_w.dumps({title: _without_none(table) for title, table in tables.items()})
+    return _dumps({title: _without_none(table) for title, table in tables.items()})
 
 
 def settings_toml(table: Mapping[str, Any]) -> str:
     """One flat table as TOML text; what is None is left out."""
-    return tomli_w.dumps(_without_none(table))
+    return _dumps(_without_none(table))
+
+
+def _dumps(table: dict[str, Any]) -> str:
+    try:
+        import tomli_w
+    except ImportError:
+        raise UserError("settings are written by tomli-w, which is not installed") from None
+    return tomli_w.dumps(table)
 
 
 def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,18 +24,17 @@ class WarmUpCosine(nn.Module):
     Args:
         steps: T, the planned number of steps.
         warm_up: w as a share of T.
-        falls: whether the rate falls again; if not, it stays at its highest.
     """
 
     step: Tensor
     rate: Tensor
 
-    def __init__(self, steps: int, warm_up: float, *, falls: bool = True) -> None:
+    def __init__(self, steps: int, warm_up: float) -> None:
         super().__init__()
         if not 0 <= warm_up < 1:
             raise UserError(f"warm_up must be at least 0 and below 1, got {warm_up}")
         self.steps, self.rising = steps, warm_up * steps
-        self.highest, self.falls = 0.0, falls
+        self.highest = 0.0
         self.register_buffer("step", torch.zeros(()))
         self.register_buffer("rate", torch.zeros(()))
 
@@ -53,9 +52,8 @@ class WarmUpCosine(nn.Module):
     def at(self, step: Tensor) -> Scalar:
         """The rate of a step."""
         down = (step - self.rising) / (self.steps - self.rising)
-        then = cosine_decay(down) if self.falls else torch.ones_like(down)
         rising = step / max(self.rising, 1)
-        return self.highest * torch.where(step < self.rising, rising, then)
+        return self.highest * torch.where(step < self.rising, rising, cosine_decay(down))
 
 
 def cosine_decay(progress: Tensor) -> Tensor:
