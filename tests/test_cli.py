@@ -42,10 +42,10 @@ def test_json_is_one_object_and_all_of_standard_output(
     found = json.loads(text)
     assert len(text.splitlines()) == 1
     assert list(found) == [
-        "dataset", "method", "preset", "epochs", "seed", "device", "backend",
-        "loss", "epoch_ms", "peak_mib", "run", "scores", "verdict",
+        "dataset", "method", "preset", "epochs", "seed", "members", "width", "device",
+        "backend", "loss", "epoch_ms", "peak_mib", "run", "scores", "verdict",
     ]  # fmt: skip
-    assert (found["dataset"], found["method"], found["epochs"]) == ("edges", "mux-gcl", 2)
+    assert (found["dataset"], found["method"], found["epochs"]) == ("edges", "mux-hop", 2)
     assert set(found["scores"]["holdout"]["accuracy"]) == {"mean", "std", "n"}
     assert found["scores"]["holdout"]["accuracy"]["n"] == 2
     assert 0 <= found["scores"]["holdout"]["accuracy"]["mean"] <= 100
@@ -183,7 +183,7 @@ MISTAKES = {
     "unknown method": (["run", "GRAPH", "--method", "gracee"], "did you mean grace"),
     "unknown preset": (
         ["run", "GRAPH", "--preset", "fast"],
-        "no preset 'fast'; it has best, paper, quick, auto",
+        "mux-hop has no preset 'fast'; it has best, quick, auto",
     ),
     "unknown setting": (["run", "GRAPH", "--set", "widht=3"], "did you mean width"),
     "no such path": (["run", "/no/such/edges.csv"], "/no/such/edges.csv: no such file or folder"),

@@ -52,7 +52,7 @@ def test_the_written_settings_are_taken_by_run(
 ) -> None:
     assert command_line([*TUNE, *WITH_NODES, "--trials", "3", "--out", "best.toml", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["trials"], found["failed"], found["method"]) == (3, 0, "mux-gcl")
+    assert (found["trials"], found["failed"], found["method"]) == (3, 0, "mux-hop")
     written = tomllib.loads((own / "best.toml").read_text())
     assert "development_accuracy" in written.pop("source")
     labels = pandas.read_csv("nodes.csv")["label"].to_numpy()
@@ -123,9 +123,9 @@ def test_a_study_is_continued_by_the_same_command(
         assert command_line([*TUNE, "--trials", trials, "--json"]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found["trials"] == 2
-    assert found["study"] == "runs/edges-mux-gcl-by-links.study"
+    assert found["study"] == "runs/edges-mux-hop-by-links.study"
     assert set(found["auto"]) == {"auc", "ap"}
-    assert (own / "runs" / "edges-mux-gcl-by-links.toml").is_file()
+    assert (own / "runs" / "edges-mux-hop-by-links.toml").is_file()
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
@@ -143,7 +143,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     monkeypatch.setattr(sys, "argv", ["muxgcl", *TUNE])
     assert command_line([*TUNE, "--trials", "4"]) == INTERRUPTED
     words = " ".join(capsys.readouterr().err.split())
-    assert "stopped after 2 of 4 trials, which are kept in runs/edges-mux-gcl" in words
+    assert "stopped after 2 of 4 trials, which are kept in runs/edges-mux-hop" in words
     assert "go on with: muxgcl tune edges.csv" in words
     assert command_line([*TUNE, "--trials", "4"]) == 0
     assert len(trained) == 3 + 2
@@ -159,7 +159,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
         (["--study", "x.toml"], "ending in .toml, got x.toml"),
         (["--set", "lr"], "key=value"),
         (["--method", "raw"], "raw has no setting left to search"),
-        (["--set", "layers=3"], "scale_weights needs one number for each of the 4 scales"),
+        (["--set", "hops=3"], "scale_weights needs one number for each of the 4 scales"),
     ],
 )
 def test_a_mistake_is_one_line(

@@ -22,6 +22,7 @@ from muxgcl.io import planted
 from muxgcl.io.load import load
 
 TINY = {"width": 8, "projection": 8, "projection_out": 8}
+LAST = {"hidden": 8, "readout": "last", "readout_weights": (), "readout_features": 0.0}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def graph() -> Data:
 
 
 def embedder(**rest: object) -> MuxGCL:
-    params = {**TINY, "affinity_epochs": 1}
+    params = {**TINY, **LAST, "affinity_epochs": 1}
     return MuxGCL(**{"preset": "quick", "epochs": 2, "params": params, **rest})
 
 
@@ -41,7 +42,8 @@ def test_parameters_are_stored_as_given_and_a_clone_has_the_same() -> None:
     assert two is not one
     assert two.get_params() == one.get_params()
     assert two.set_params(epochs=5).epochs == 5
-    assert "method" not in one.get_params()
+    assert one.get_params()["method"] == "mux-hop"
+    assert MuxGCL("mux-gcl").get_params()["method"] == "mux-gcl"
     assert NodeEmbedder("grace").get_params()["method"] == "grace"
 
 

@@ -14,8 +14,8 @@ from reproduce_cases import FACTS, LEVEL, SMALL, fill, record_of, result_of
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
-from muxgcl.io.files import read_lines
-from muxgcl.reproduce import coverage, engine, numbers
+from muxgcl.io.files import append_lines, read_lines
+from muxgcl.reproduce import coverage, engine, numbers, widths
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
@@ -273,3 +273,24 @@ def test_figures_in_the_docs_are_those_of_the_records(tmp_path: Path) -> None:
 
 def test_the_plan_of_made_up_records_is_complete(shelf: Shelf) -> None:
     assert len(shelf.lines()) == len(plan(ARTEFACTS, SMALL))
+
+
+def test_the_table_of_widths_is_that_of_the_records() -> None:
+    for path, block in widths.blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path), "width"), f"{path} is not up to date"
+
+
+def test_a_width_is_shown_beside_the_full_readout(tmp_path: Path) -> None:
+    assert {cell for row in widths.width_table(tmp_path / "none").rows for cell in row[1:]} == {"—"}
+    facts = {"dataset": "photo", "columns": 3817, "labels": "development"}
+    lines = [
+        {**facts, "width": 256, "accuracy": [90.0, 92.0]},
+        {**facts, "width": 256, "accuracy": [92.0, 94.0]},
+        {**facts, "width": None, "accuracy": [93.0, 93.0]},
+    ]
+    append_lines(tmp_path / "width.jsonl", lines)
+    rows = {row[0]: row[4] for row in widths.width_table(tmp_path / "width.jsonl").rows}
+    assert rows["256"] == "92.00 (-1.00)"
+    assert rows["full"] == "93.00 (3,817)"
+    assert rows["512"] == "—"

@@ -21,8 +21,8 @@ from muxgcl.runs.fit import fit
 from muxgcl.runs.loop import Epoch, NonFiniteLoss
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.settings import TrainConfig, hints, split_settings
-from muxgcl.tune import SPACE, ByLabels, ByLinks, measure_of, tune
-from muxgcl.tune.space import Range, point_of, settings_of, space_of
+from muxgcl.tune import ByLabels, ByLinks, measure_of, tune
+from muxgcl.tune.space import Range, point_of, settings_of, space_of, whole_space
 
 SMALL = {"width": 8, "projection": 8, "projection_out": 8, "affinity": "none"}
 FAST = {**SMALL, "epochs": 2}
@@ -98,8 +98,8 @@ def test_an_interrupted_trial_is_done_again(graph: Graph, tmp_path: Path, stops:
 
 def test_the_first_trial_is_the_choice_of_auto(graph: Graph, tmp_path: Path) -> None:
     hill = Hill()
-    outcome = tune(graph, hill, tmp_path / "s", trials=1, fixed={"layers": "2"})
-    auto = Plan.make("mux-gcl", "auto", graph=graph)
+    outcome = tune(graph, hill, tmp_path / "s", trials=1, fixed={"hops": "2"})
+    auto = Plan.make("mux-hop", "auto", graph=graph)
     assert (hill.plans[0].train, hill.plans[0].settings) == (auto.train, auto.settings)
     assert outcome.auto is outcome.tried[0]
 
@@ -225,7 +225,7 @@ def test_a_method_is_searched_in_its_own_settings_around_auto(method: str, graph
     auto = Plan.make(method, "auto", graph=graph)
     values = {f: getattr(auto.settings, f) for f in hints(kind.Config)}
     values |= {f: getattr(auto.train, f) for f in hints(TrainConfig)}
-    wanted = {key for key in SPACE if key in hints(kind.Config)}
+    wanted = {key for key in whole_space(kind) if key in hints(kind.Config)}
     wanted |= {"lr", "epochs"} if kind.trainable else set()
     if not wanted:
         with pytest.raises(UserError, match="no setting left to search"):
