@@ -198,7 +198,7 @@ def test_a_pickle_has_the_weights_and_not_the_training_graph(method: str) -> Non
     stored = pickle.dumps(one)
     tensors = [*one.model_.parameters(), *one.model_.buffers()]
     weights = sum(t.numel() * t.element_size() for t in tensors) + one.embedding_.nbytes
-    assert len(stored) < weights + 20_000  # the graph alone has more
+    assert len(stored) < weights + 25_000  # the graph alone has more
     assert b"muxgcl.graph" not in stored
     assert np.array_equal(pickle.loads(stored).transform(data), table)
 

@@ -90,7 +90,7 @@ def iterated(table: Nodes, width: int, device: torch.device) -> Columns:
             total += unit.mT @ (unit @ right)
         return total
 
-    basis = torch.linalg.qr(start).Q
+    basis: Tensor = torch.linalg.qr(start).Q
     for _ in range(ROUNDS):
         basis = torch.linalg.qr(times(basis)).Q
     inside = basis.mT @ times(basis)
