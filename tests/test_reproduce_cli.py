@@ -77,7 +77,8 @@ def test_the_records_of_this_repository_are_sound(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ([], "expected one of table1"),
+        ([], "expected one of hops, table1"),
+        (["hops", "--parts", "mian"], "unknown part of hops 'mian'; did you mean main"),
         (["table6"], "table6"),
         (["table1", "--datasets", "coral"], "unknown dataset 'coral'; did you mean cora?"),
         (["table1", "--methods", "grac"], "unknown method 'grac'; did you mean grace"),
