@@ -28,8 +28,7 @@ from muxgcl.runs.auto import hop_settings
 from muxgcl.runs.fit import fit
 from muxgcl.runs.settings import TrainConfig, split_settings
 
-SCOPE = Scope(datasets=("cora",), seeds=2, splits=2, epochs=2, parts=("main", "auto"), methods=None)
-SMALL = {"hidden": 24, "width": 16, "projection": 16, "projection_out": 8, "affinity_width": 8}
+SCOPE = Scope(datasets=("cora",), seeds=2, splits=2, epochs=2, parts=("main", "auto"))
 
 
 def tiny(name: str, root: Path | None) -> Data:
