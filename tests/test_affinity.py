@@ -210,7 +210,6 @@ def test_a_cache_folder_that_cannot_be_written_costs_nothing_but_time(
         ({"walk_length": 1}, "at most walk_length (1), got 10"),
     ],
 )
-@pytest.mark.usefixtures("unchecked")
 def test_a_wrong_setting_is_named_with_its_value(settings: dict[str, Any], line: str) -> None:
     with pytest.raises(UserError) as error:
         AffinityConfig(**settings)

@@ -85,7 +85,6 @@ def test_no_hop_is_the_table_itself(kind: Pooling) -> None:
     assert_close(only, normalize(table))
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_an_unknown_pooling_is_named() -> None:
     adjacency, _ = sparse_graph()
     with pytest.raises(UserError, match="mean, residual, ego, got 'max'"):

@@ -262,7 +262,6 @@ def test_programs_fill_the_processors(blocks: int, tiles: int, parts: int) -> No
     assert dealt.split(blocks, tiles) == parts
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_what_the_kernel_cannot_do_is_said_in_a_line() -> None:
     z, wide = unit(4, 8), unit(2, 1100)
     with pytest.raises(UserError, match="got 1100"):

@@ -46,8 +46,7 @@ def made_from_edges(loaded: Loaded) -> bool:
 
 
 def _structure(loaded: Loaded, data: Tensors) -> torch.Tensor:
-    ids = loaded.ids if loaded.ids.dtype.kind == "i" else loaded.ids.tolist()
-    return torch.from_numpy(structural_features(data.edge_index.numpy(), ids))
+    return torch.from_numpy(structural_features(data.edge_index.numpy(), loaded.ids))
 
 
 def held_out_links(
