@@ -70,7 +70,7 @@ def test_check_refuses_a_search_that_read_labels_of_test_nodes(
 
 
 def test_the_records_of_this_repository_are_sound(capsys: pytest.CaptureFixture[str]) -> None:
-    records = Path(__file__).resolve().parents[1] / "records"
+    records = Path(__file__).resolve().parents[2] / "records"
     assert run(["reproduce", "--check", "--records", str(records)]) == 0, capsys.readouterr().err
 
 
