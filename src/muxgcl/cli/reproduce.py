@@ -30,7 +30,7 @@ Artefact = StrEnum("Artefact", [*ARTEFACTS, "all"])  # type: ignore[misc]
 @app.command()
 def reproduce(
     artefact: Annotated[
-        Artefact | None, typer.Argument(help="Which table or figure of the paper.")
+        Artefact | None, typer.Argument(help="Which table or figure of the paper; hops: ours.")
     ] = None,
     datasets: Annotated[
         list[str] | None, typer.Option(help="Instead of the paper's; a,b or repeated.")

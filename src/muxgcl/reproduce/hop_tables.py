@@ -84,7 +84,8 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
             f"Test accuracy in percent ± standard deviation over {asked.seeds} seeds by "
             f"{asked.splits} splits (n where fewer); NMI / ARI of k-means against the classes of "
             "the same half, mean over seeds and runs; seconds to train one embedding, median over "
-            f"seeds, one training at a time. {DASH}: not run. {JUDGED}",
+            f"seeds, one training at a time. {DASH}: not run. {JUDGED} Published figures are on "
+            "other splits, so none stands here.",
             f"Settings are those of preset `best`: {ORIGINS}. {_searched(columns)}",
         ],
     )

@@ -111,8 +111,13 @@ def readouts(method: Method, graph: Graph, *, several: bool) -> dict[str, Tensor
     before = getattr(method, "readout", None)
     if not several or before is None:
         return tables
-    for name, kind in (("last", "last"), ("all", "all")):
-        other = Readout(kind, (), 0.0, before.last)  # type: ignore[arg-type]
+    alone = set(before.weights) == {before.last}  # then all scales weigh the same beside it
+    weights = () if alone else tuple(before.weights.get(k, 0.0) for k in range(before.last + 1))
+    others = {
+        "last": Readout("last", (), 0.0, before.last),
+        "all": Readout("all", weights, 0.0, before.last),
+    }
+    for name, other in others.items():
         if (other.weights, other.features) != (before.weights, before.features):
             method.readout = other  # type: ignore[assignment]
             tables[name] = embed(method, graph)

@@ -70,14 +70,15 @@ def test_check_refuses_a_search_that_read_labels_of_test_nodes(
 
 
 def test_the_records_of_this_repository_are_sound(capsys: pytest.CaptureFixture[str]) -> None:
-    records = Path(__file__).resolve().parents[1] / "records"
+    records = Path(__file__).resolve().parents[2] / "records"
     assert run(["reproduce", "--check", "--records", str(records)]) == 0, capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ([], "expected one of table1"),
+        ([], "expected one of hops, table1"),
+        (["hops", "--parts", "mian"], "unknown part of hops 'mian'; did you mean main"),
         (["table6"], "table6"),
         (["table1", "--datasets", "coral"], "unknown dataset 'coral'; did you mean cora?"),
         (["table1", "--methods", "grac"], "unknown method 'grac'; did you mean grace"),

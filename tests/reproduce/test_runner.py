@@ -22,16 +22,17 @@ from muxgcl.evaluate import PaperProtocol, cluster, development_hash, holdout, r
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.reproduce import runner as runner_module
-from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
+from muxgcl.reproduce.artefacts import ARTEFACTS, PAPER, Scope, plan
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.job import Job
+from muxgcl.reproduce.readouts import Reader
 from muxgcl.reproduce.records import Found, Shelf
 from muxgcl.reproduce.runner import Outcome, Runner
 from muxgcl.reproduce.training import Pending, ready
 from muxgcl.reproduce.workers import Workers
 from muxgcl.runs.fit import fit
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def tiny(name: str, root: Path | None) -> Data:
@@ -48,6 +49,10 @@ def fake_runner(
             before(job)
         return [Pending(job, FACTS, [ready(result_of(job))]) for job in group]
 
+    def measured(self: Reader, job: Job, *_: Any) -> Pending:
+        return pretend([job])[0]
+
+    monkeypatch.setattr(Reader, "measure", measured)
     monkeypatch.setattr(runner_module, "train_and_score", pretend)
     monkeypatch.setattr(runner_module, "train_and_look", pretend)
     return Runner(shelf=shelf, device="cpu", open_graph=tiny)
@@ -120,7 +125,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shelf, Scope]:
     shelf = Shelf(folder / "records")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        outcome = Runner(shelf=shelf, device="cpu", open_graph=tiny).run(plan(ARTEFACTS, scope))
+        outcome = Runner(shelf=shelf, device="cpu", open_graph=tiny).run(plan(PAPER, scope))
     assert not outcome.failed
     return shelf, scope
 
