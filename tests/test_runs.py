@@ -102,7 +102,7 @@ def test_damaged_embeddings_and_scores_are_one_clear_line(run: Run) -> None:
 
 def test_pickled_embeddings_are_refused(run: Run) -> None:
     np.savez(run.embeddings_file, id=np.array([{}], dtype=object), embedding=np.zeros((1, 2)))
-    with pytest.raises(UserError, match="damaged"):
+    with pytest.raises(UserError, match="never unpickled"):
         run.embeddings()
 
 

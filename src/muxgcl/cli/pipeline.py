@@ -165,11 +165,7 @@ def _open_folder(
 
 def _peak_before(run: Run) -> float:
     """The peak memory of an earlier stretch of this run."""
-    file = run.path / "diagnostics.json"
-    try:
-        return float(json.loads(file.read_text(encoding="utf-8"))["peak_mib"])
-    except (OSError, ValueError, KeyError):
-        return 0.0
+    return float(run.diagnostics().get("peak_mib", 0.0))
 
 
 def _observed(run: Run, plan: Plan, split_seed: int) -> dict[int, tuple[float, ...]]:
@@ -218,7 +214,7 @@ def _judge(
         "device": fitted.device,
         "backend": fitted.backend,
     }
-    write_text(run.path / "diagnostics.json", json.dumps(found) + "\n")
+    write_text(run.diagnostics_file, json.dumps(found) + "\n")
     return scores
 
 

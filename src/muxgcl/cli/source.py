@@ -100,10 +100,4 @@ def save_encoding(run: Run, loaded: Loaded) -> None:
 
 def saved_encoding(run: Run) -> Encoding | None:
     """What `save_encoding` wrote, or None for a benchmark graph."""
-    file = run.path / "encoding.json"
-    if not file.is_file():
-        return None
-    try:
-        return Encoding.from_dict(json.loads(file.read_text(encoding="utf-8")))
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{file} is damaged: {error}") from None
+    return run.encoding()

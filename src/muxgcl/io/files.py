@@ -52,12 +52,9 @@ def append_lines(file: Path, lines: list[dict[str, Any]]) -> None:
         raise UserError(f"cannot write {file}: {error.strerror}") from error
 
 
-def read_lines(file: Path) -> list[dict[str, Any]]:
-    """The lines of a log; a last one cut short by a kill is left out."""
-    found: list[dict[str, Any]] = []
-    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
-        try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-    return found
+def sync(file: Path) -> None:
+    """Wait until what was written to a file is on the disk; where there is none, do nothing."""
+    if not file.is_file():
+        return
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())

@@ -56,8 +56,8 @@ def check_file(path: Path, growth: int = 1) -> Path:
 
 
 @contextmanager
-def parsing(path: Path, kind: str = "file") -> Iterator[None]:
-    """Turn any fault of a parser into the one line that the user needs.
+def parsing(path: Path, kind: str | None = "file") -> Iterator[None]:
+    """Turn any fault of a parser into the one line that the user needs; no kind: a file of ours.
 
     Parsers of foreign formats fail on malformed bytes in ways that no list covers (numpy alone has
     seven), hence the broad `except`. It stands around reading only, never around our own steps.
@@ -70,9 +70,10 @@ def parsing(path: Path, kind: str = "file") -> Iterator[None]:
         byte = fault.object[fault.start]
         raise UserError(f"{path} is not UTF-8 text: it holds the byte 0x{byte:02x}") from fault
     except Exception as fault:
-        reason = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault)
-        line = " ".join(reason.split())[:200] or type(fault).__name__
-        raise UserError(f"{path} cannot be read as {kind}: {line}") from fault
+        system = isinstance(fault, OSError) and fault.strerror
+        line = " ".join((system or str(fault)).split())[:200] or type(fault).__name__
+        how = f"cannot be read as {kind}" if kind else "cannot be read" if system else "is damaged"
+        raise UserError(f"{path} {how}: {line}") from fault
 
 
 def in_words(size: int) -> str:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from muxgcl.errors import UserError
+from muxgcl.io import schema
+from muxgcl.io.safety import parsing
 from muxgcl.reproduce.job import FILES, KINDS, SCORES, Job, canonical, settings_hash
 
 SCHEMA = 1
@@ -81,7 +83,8 @@ class Shelf:
 
     def _lines(self, name: str) -> Iterator[Line]:
         path = self.path(name)
-        *whole, rest = path.read_bytes().split(b"\n") if path.is_file() else [b""]
+        with parsing(path, None):
+            *whole, rest = path.read_bytes().split(b"\n") if path.exists() else [b""]
         if rest and _parsed(rest) is not None:
             whole.append(rest)  # whole, but for its line break
         for number, text in enumerate(whole, start=1):
@@ -160,8 +163,7 @@ def make_record(job: Job, result: Mapping[str, Any], **facts: Any) -> Record:
 
 def json_lines(file: Path) -> list[Record]:
     """What a benchmark recorded, a line each; nothing where there is no such file."""
-    text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    return [json.loads(line) for line in text.splitlines()]
+    return schema.read_json_lines(file, schema.table_of(schema.plain))
 
 
 def digest(record: Mapping[str, Any]) -> str:
@@ -176,8 +178,13 @@ def fault_of(record: Record, file: str) -> str:
         return f"malformed: schema {record.get('schema')!r}, expected {SCHEMA}"
     for name, kind in FIELDS.items():
         value = record.get(name)
-        if name not in record or not isinstance(value, kind):
+        truth = isinstance(value, bool) and kind is not bool  # which Python takes for a number
+        if name not in record or truth or not isinstance(value, kind):
             return f"malformed: {name} is {'missing' if name not in record else repr(value)}"
+    try:
+        schema.plain(record, file)
+    except UserError as error:
+        return f"malformed: {error}"
     if record["kind"] not in KINDS:
         return f"malformed: unknown kind {record['kind']!r}"
     if record["digest"] != digest(record):
@@ -189,10 +196,20 @@ def fault_of(record: Record, file: str) -> str:
     return _fault_of_result(record) or _fault_of_place(record, file)
 
 
+_scores = schema.list_of(schema.number())
+_SCORES = schema.fields(
+    {"accuracy": _scores, "nmi": _scores, "ari": _scores, "epochs": schema.table_of(_scores)}
+)
+
+
 def _fault_of_result(record: Record) -> str:
     result = record["result"]
     if record["kind"] != SCORES:
         return "" if result else "malformed: it has no result"
+    try:
+        _SCORES(result, "result")
+    except UserError as error:
+        return f"malformed: {error}"
     if record["protocol"] == "paper":
         counts = {len(scores) for scores in result.get("epochs", {}).values()}
         good = counts == {record["splits"]}
@@ -209,7 +226,7 @@ def _fault_of_place(record: Record, file: str) -> str:
 
 def _parsed(text: bytes) -> Record | None:
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = json.loads(text.decode())
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -60,13 +60,45 @@ def embed(method: Method, graph: Graph) -> Tensor:
 
 def restore(run: Run, plan: Plan, graph: Graph) -> Method:
     """The method that a run folder's checkpoint holds, ready to embed `graph`."""
-    tensors, facts = run.checkpoint()
-    if facts.get("method") != plan.method:
-        raise UserError(f"{run.checkpoint_file} is of {facts.get('method')}, not {plan.method}")
+    tensors, _ = _checkpoint_of(run, plan)
     with seeded(plan.seed):
         method = build(plan, graph)
     load_weights(method, tensors)
     return method
+
+
+def _checkpoint_of(run: Run, plan: Plan) -> tuple[dict[str, Tensor], int]:
+    """A run's checkpoint and its epoch; it must be of this plan's method, and hold numbers."""
+    tensors, facts = run.checkpoint()
+    path, epoch = run.checkpoint_file, facts["epoch"]
+    if facts.get("method") != plan.method:
+        raise UserError(f"{path} is of {facts.get('method')}, not {plan.method}")
+    if epoch > plan.train.epochs:
+        raise UserError(f"{path}: epoch must be at most {plan.train.epochs}, got {epoch}")
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise UserError(f"{path}: {name} must be finite, got NaN or infinity")
+    return tensors, epoch
+
+
+def _go_on(trainer: Trainer, run: Run, plan: Plan) -> None:
+    """Take a trainer to its run's checkpoint, every tensor of which must fit."""
+    tensors, epoch = _checkpoint_of(run, plan)
+    for name, here in trainer.state().items():
+        there = tensors.get(name)
+        if there is None and name == "random/cuda":  # it was begun on a CPU
+            continue
+        if there is None or there.shape != here.shape or there.dtype != here.dtype:
+            came = "nothing" if there is None else f"{there.dtype} {list(there.shape)}"
+            raise UserError(
+                f"{run.checkpoint_file} does not fit this {plan.method}: {name} must be "
+                f"{here.dtype} {list(here.shape)}, got {came}"
+            )
+    try:
+        trainer.load(tensors, epoch)
+    except (RuntimeError, TypeError) as error:  # a state that no random generator can be in
+        reason = " ".join(str(error).split())[:160]
+        raise UserError(f"{run.checkpoint_file} is damaged: {reason}") from None
 
 
 def fit(
@@ -109,12 +141,10 @@ def fit(
         before: list[dict[str, Any]] = []  # of an earlier stretch of this run
         if run is not None:
             if resume and run.checkpoint_file.is_file():
-                tensors, facts = run.checkpoint()
-                trainer.load(tensors, facts["epoch"])
-            run.keep_metrics(trainer.epoch)
-            before = run.metrics()
+                _go_on(trainer, run, plan)
+            before = run.keep_metrics(trainer.epoch)
         observe_from = max(0, plan.train.epochs - observe_last) if observe else None
-        times = [line["ms"] / 1000 for line in before]
+        times = [line.get("ms", 0.0) / 1000 for line in before]
         begin -= sum(times)
         loss = before[-1]["loss"] if before else None
         with peak_memory(device) as peak, _stop_requests(run is not None) as stop:

@@ -2,21 +2,25 @@
 
 import fcntl
 import json
-import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import safe_open
+from safetensors.torch import save
 from torch import Tensor
 
 from muxgcl.errors import UserError
-from muxgcl.io.files import append_lines, new_file_mode, read_lines, write_atomically, write_text
+from muxgcl.graph import fingerprint
+from muxgcl.io.encode import Encoding
+from muxgcl.io.files import append_lines, sync, write_atomically, write_text
+from muxgcl.io.safety import check_file, parsing
+from muxgcl.io.schema import read_json, read_json_lines, read_toml
+from muxgcl.runs import contents
 from muxgcl.runs.settings import to_toml
 
 FILES = (
@@ -34,6 +38,7 @@ FILES = (
     "report.html",
 )
 CURVES = "tensorboard"  # a folder of events
+CHECKSUM = "sha256"  # of a checkpoint's tensors and facts, among its facts
 
 
 class Run:
@@ -48,6 +53,8 @@ class Run:
         self.embeddings_file = path / "embeddings.npz"
         self.nodes_file = path / "nodes.npz"
         self.scores_file = path / "scores.json"
+        self.diagnostics_file = path / "diagnostics.json"
+        self.encoding_file = path / "encoding.json"
         self.report_file = path / "report.html"
 
     @contextmanager
@@ -102,28 +109,43 @@ class Run:
         """What `write_config` wrote."""
         if not self.exists:
             raise UserError(f"{self.path} is not a run folder: it has no config.toml")
-        try:
-            tables = tomllib.loads(self.config_file.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise UserError(f"{self.config_file} is damaged: {error}") from None
-        if not isinstance(tables.get("run"), dict):
+        tables = read_toml(self.config_file, contents.CONFIG)
+        if "run" not in tables:
             raise UserError(f"{self.config_file} is not of a run: it has no table [run]")
         return tables
 
     # progress -----------------------------------------------------------------------------------
 
-    def keep_metrics(self, epochs: int) -> None:
-        """Drop lines past `epochs`: they belong to work that the checkpoint does not have."""
+    def keep_metrics(self, epochs: int) -> list[dict[str, Any]]:
+        """Drop lines past `epochs`: they belong to work that the checkpoint does not have.
+
+        Lines up to there must all be in the log: what is lost cannot be trained again.
+        """
         lines = [line for line in self.metrics() if line["epoch"] <= epochs]
+        seen = {line["epoch"] for line in lines}
+        if len(seen) < epochs:
+            first = next(epoch for epoch in range(1, epochs + 1) if epoch not in seen)
+            raise UserError(
+                f"{self.metrics_file} has no line for epoch {first}, but the checkpoint is at "
+                f"epoch {epochs}: --overwrite starts again"
+            )
         write_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in lines))
+        return lines
 
     def log(self, lines: list[dict[str, Any]]) -> None:
         """Append one line an epoch."""
         append_lines(self.metrics_file, lines)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines written so far."""
-        return read_lines(self.metrics_file)
+        """The lines written so far, one an epoch."""
+        lines = read_json_lines(self.metrics_file, contents.METRICS)
+        for at, (one, two) in enumerate(pairwise(lines), start=2):
+            if two["epoch"] <= one["epoch"]:
+                raise UserError(
+                    f"{self.metrics_file}, line {at}: epoch must be more than {one['epoch']}, "
+                    f"got {two['epoch']}"
+                )
+        return lines
 
     def log_observed(self, epoch: int, accuracies: Sequence[float], split_seed: int) -> None:
         """Append what protocol `paper` saw of an epoch."""
@@ -134,7 +156,7 @@ class Run:
         """What it has seen up to that epoch, on splits of that seed; other lines are dropped."""
         lines = [
             line
-            for line in read_lines(self.observed_file)
+            for line in read_json_lines(self.observed_file, contents.OBSERVED)
             if line["epoch"] <= epochs and line["split_seed"] == split_seed
         ]
         write_text(self.observed_file, "".join(json.dumps(line) + "\n" for line in lines))
@@ -143,33 +165,33 @@ class Run:
     # checkpoint ---------------------------------------------------------------------------------
 
     def save_checkpoint(self, tensors: Mapping[str, Tensor], **facts: Any) -> None:
-        """Weights, optimizer and generator state, with plain facts such as the epoch."""
+        """Weights, optimizer and generator state, with plain facts such as the epoch.
+
+        The file carries a checksum of all of it. What the log says of these epochs reaches the disk
+        first: a checkpoint is never ahead of metrics.jsonl.
+        """
+        sync(self.metrics_file)
         ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         metadata = {name: json.dumps(value) for name, value in facts.items()}
-        temporary = self.checkpoint_file.with_name(f".checkpoint.{os.getpid()}")
-        try:
-            save_file(ready, temporary, metadata)
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            temporary.chmod(new_file_mode())
-            os.replace(temporary, self.checkpoint_file)
-        except (OSError, SafetensorError) as error:
-            raise UserError(f"cannot write {self.checkpoint_file}: {error}") from error
-        finally:
-            temporary.unlink(missing_ok=True)
+        content = save(ready, {**metadata, CHECKSUM: fingerprint(ready, facts)})
+        write_atomically(self.checkpoint_file, lambda file: file.write(content))
 
     def checkpoint(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """What `save_checkpoint` wrote: tensors and facts."""
-        if not self.checkpoint_file.is_file():
+        """What `save_checkpoint` wrote, to the bit: tensors and facts."""
+        path = self.checkpoint_file
+        if not path.is_file():
             raise UserError(f"{self.path} has no checkpoint")
-        try:
-            with safe_open(self.checkpoint_file, "pt") as file:
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                facts = {k: json.loads(v) for k, v in (file.metadata() or {}).items()}
-        except (SafetensorError, OSError, ValueError) as error:
-            raise UserError(f"{self.checkpoint_file} is damaged: {error}") from None
-        if "epoch" not in facts:
-            raise UserError(f"{self.checkpoint_file} is not a checkpoint of muxgcl")
+        check_file(path)
+        with parsing(path, None), safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = dict(file.metadata() or {})
+            written = metadata.pop(CHECKSUM, None)
+            facts = {name: json.loads(value) for name, value in metadata.items()}
+            if written is None:
+                raise UserError(f"{path} is not a checkpoint of muxgcl: it has no checksum")
+            if written != fingerprint(tensors, facts):
+                raise UserError(f"{path} is damaged: its content does not match its checksum")
+        contents.FACTS(facts, str(path))
         return tensors, facts
 
     # results ------------------------------------------------------------------------------------
@@ -181,26 +203,17 @@ class Run:
 
     def embeddings(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Node ids and their embeddings."""
-        try:
-            with (
-                self.embeddings_file.open("rb") as file,
-                np.load(file, allow_pickle=False) as arrays,
-            ):
-                return arrays["id"], arrays["embedding"]
-        except FileNotFoundError:
-            raise UserError(f"{self.path} has no embeddings yet") from None
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise UserError(f"{self.embeddings_file} is damaged: {error}") from None
+        if not self.embeddings_file.exists():
+            raise UserError(f"{self.path} has no embeddings yet")
+        return contents.read_embeddings(self.embeddings_file)
+
+    def nodes(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Labels, names of classes, edges and `column:NAME` of the nodes; what there is of them."""
+        return contents.read_nodes(self.nodes_file) if self.nodes_file.exists() else {}
 
     def labels(self) -> np.ndarray[Any, Any] | None:
         """One class a node, -1 for none; None where no node has a label."""
-        if not self.nodes_file.is_file():
-            return None
-        try:
-            with self.nodes_file.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return arrays.get("label")
-        except (OSError, ValueError, EOFError, BadZipFile) as error:
-            raise UserError(f"{self.nodes_file} is damaged: {error}") from None
+        return self.nodes().get("label")
 
     def save_scores(self, scores: Mapping[str, Any]) -> None:
         """Scores, added to those of earlier evaluations."""
@@ -208,9 +221,18 @@ class Run:
 
     def scores(self) -> dict[str, Any]:
         """The scores so far."""
-        if not self.scores_file.is_file():
+        if not self.scores_file.exists():
             return {}
-        try:
-            return dict(json.loads(self.scores_file.read_text(encoding="utf-8")))
-        except ValueError as error:
-            raise UserError(f"{self.scores_file} is damaged: {error}") from None
+        return dict(read_json(self.scores_file, contents.scores))
+
+    def diagnostics(self) -> dict[str, Any]:
+        """Histograms, times and memory; what there is of them."""
+        file = self.diagnostics_file
+        return dict(read_json(file, contents.DIAGNOSTICS)) if file.exists() else {}
+
+    def encoding(self) -> Encoding | None:
+        """How columns became features, or None for a benchmark graph."""
+        file = self.encoding_file
+        if not file.exists():
+            return None
+        return Encoding.from_dict(read_json(file, contents.ENCODING))

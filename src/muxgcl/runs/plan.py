@@ -81,12 +81,18 @@ class Plan:
     @classmethod
     def from_tables(cls, tables: Mapping[str, Mapping[str, Any]], **rest: Any) -> Self:
         """The plan that a run folder's config.toml holds."""
-        run = tables["run"]
-        kind = find_method(run["method"])
-        (train,) = split_settings(tables["train"], TrainConfig)
-        (settings,) = split_settings(tables.get("method", {}), kind.Config)
+        run = tables.get("run", {})
+        for name in ("method", "preset", "dataset"):
+            if name not in run:
+                raise UserError(f"config.toml: run.{name} is missing")
         known = {f.name for f in fields(cls)} & set(run)
-        return cls(train=train, settings=settings, **{**{k: run[k] for k in known}, **rest})
+        try:
+            kind = find_method(run["method"])
+            (train,) = split_settings(tables.get("train", {}), TrainConfig)
+            (settings,) = split_settings(tables.get("method", {}), kind.Config)
+            return cls(train=train, settings=settings, **{**{k: run[k] for k in known}, **rest})
+        except UserError as error:
+            raise UserError(f"config.toml: {error}") from None
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """For config.toml."""
