@@ -6,25 +6,20 @@ The plain road takes its time; with `--parts FILE` a run that was stopped goes o
 """
 
 import argparse
-import json
 import os
 from dataclasses import asdict
 from pathlib import Path
 
-from lines import append
-
 from muxgcl.evaluate import holdout, paired_difference, summarise
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
+from muxgcl.io.files import append_lines
+from muxgcl.io.schema import read_lines
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
 from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan
 
 ROADS = {"fast": ("auto", "auto"), "plain": ("reference/fp32", "off")}  # backend, capture
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 def main() -> None:
@@ -41,7 +36,7 @@ def main() -> None:
     parser.add_argument("--parts", type=Path, help="keeps each training's scores")
     args = parser.parse_args()
     parts = args.parts or Path(os.devnull)
-    done = {tuple(key): found for key, found in map(json.loads, _lines(parts))}
+    done = {tuple(line["key"]): line["accuracies"] for line in read_lines(parts)}
     for name in args.datasets:
         data = open_dataset(name, args.data_root)
         graph = Graph.from_data(data)
@@ -65,7 +60,7 @@ def main() -> None:
                 if (found := done.get(tuple(key))) is None:
                     z = fit(plan, graph).embed().numpy()
                     found = holdout(z, data.y.numpy(), count=args.splits).accuracies
-                    append(parts, [key, found])
+                    append_lines(parts, [{"key": key, "accuracies": found}])
                 scores.setdefault(road, []).append(found)
                 print(name, road, seed, f"{summarise(found).mean:.4f}", flush=True)
         means = {road: [summarise(found).mean for found in runs] for road, runs in scores.items()}
@@ -86,7 +81,7 @@ def main() -> None:
             "versions": versions(),
             "commit": commit(),
         }
-        append(args.record, row)
+        append_lines(args.record, [row])
 
 
 if __name__ == "__main__":

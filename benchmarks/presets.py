@@ -10,11 +10,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from lines import append
-
 from muxgcl.evaluate import holdout, summarise
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
+from muxgcl.io.files import append_lines
 from muxgcl.runs.environment import commit, versions
 from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan
@@ -66,7 +65,7 @@ def main() -> None:
 def keeper(file: Path, row: dict[str, Any]) -> Any:
     def keep(future: "Future[list[float]]") -> None:
         found = future.result()
-        append(file, row | {"accuracy": [round(score, 5) for score in found]})
+        append_lines(file, [row | {"accuracy": [round(score, 5) for score in found]}])
         title = f"{row['dataset']} {row['preset']} seed {row['seed']}"
         print(f"{title}: {summarise(found).mean:.2f} ({row['seconds']} s)", flush=True)
 

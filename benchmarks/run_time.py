@@ -14,8 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from lines import append
-
+from muxgcl.io.files import append_lines
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
 
 
@@ -48,7 +47,7 @@ def main() -> None:
         "versions": versions(),
         "commit": commit(),
     }
-    append(args.record, row)
+    append_lines(args.record, [row])
 
 
 if __name__ == "__main__":

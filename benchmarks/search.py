@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lines import append
 
 from muxgcl.evaluate import holdout
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
+from muxgcl.io.files import append_lines
 from muxgcl.runs.environment import commit, device_name, pick_device
 from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan
@@ -94,7 +94,7 @@ def main() -> None:
             "device": device_name(pick_device(args.device)),
             "commit": commit(),
         }
-        append(args.out, row)
+        append_lines(args.out, [row])
         print(f"{row['validation']:.2f} {settings}", flush=True)
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lines import append
 
 import muxgcl.kernels.pieces
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
+from muxgcl.io.files import append_lines
 from muxgcl.kernels.capture import WARM_UP, aside, recorded
 from muxgcl.kernels.spmm import spmm
 from muxgcl.runs.environment import commit, device_name, versions
@@ -71,7 +71,7 @@ def main() -> None:
                 "versions": versions(),
                 "commit": commit(),
             }
-            append(args.record, row)
+            append_lines(args.record, [row])
             print(name, width, row["microseconds"], flush=True)
 
 

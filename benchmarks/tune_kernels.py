@@ -5,13 +5,14 @@ Prints the five best for each direction, width and size; run it on the GPU that 
 
 import argparse
 import itertools
-import json
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch.nn.functional import normalize
 
 from muxgcl.bench.clock import matmul_ceiling, milliseconds
+from muxgcl.io.files import append_lines
 from muxgcl.kernels import PairWeight, all_pairs, blocks, fused
 from muxgcl.runs.environment import commit, device_name
 
@@ -62,21 +63,15 @@ def main() -> None:
                 share = work / ms / 1e9 / ceiling
                 print(f"n {n} d {width} {direction} {ms:.4f} ms {share:.0%} {block}", flush=True)
             if args.out:
-                with open(args.out, "a") as file:
-                    for ms, block in found:
-                        row = {
-                            "kind": "tuning",
-                            "precision": args.precision,
-                            "rank": args.rank,
-                            "nodes": n,
-                            "width": width,
-                            "direction": direction,
-                            "ms": ms,
-                            **block._asdict(),
-                            "device": device_name(device),
-                            "commit": commit(),
-                        }
-                        file.write(json.dumps(row) + "\n")
+                facts = {"device": device_name(device), "commit": commit()}
+                named = {"precision": args.precision, "rank": args.rank, "nodes": n, "width": width}
+                rows = [
+                    {"kind": "tuning", **named, "direction": direction, "ms": ms}
+                    | block._asdict()
+                    | facts
+                    for ms, block in found
+                ]
+                append_lines(Path(args.out), rows)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ import torch
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, fingerprint
 from muxgcl.io import planted
-from muxgcl.io.schema import read_json, table_of, text
+from muxgcl.io.schema import read_json, read_lines, table_of, text
 from muxgcl.report import read_run
-from muxgcl.reproduce.records import Shelf, fault_of, json_lines
+from muxgcl.reproduce.records import Shelf, fault_of
 from muxgcl.runs.fit import fit
 from muxgcl.runs.folder import CHECKSUM, Run
 from muxgcl.runs.plan import Plan
@@ -308,7 +308,7 @@ def test_a_record_with_nan_or_of_another_shape_is_a_fault_not_a_traceback(tmp_pa
 def test_a_benchmarks_log_with_a_bad_line_is_named(tmp_path: Path) -> None:
     (tmp_path / "engine.jsonl").write_text('{"a": 1}\nnot JSON\n')
     with pytest.raises(UserError, match=r"engine.jsonl, line 2 is damaged"):
-        json_lines(tmp_path / "engine.jsonl")
+        read_lines(tmp_path / "engine.jsonl")
 
 
 def test_a_reader_believes_no_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from muxgcl.errors import UserError
 from muxgcl.kernels.pieces import Pieces
 from muxgcl.shapes import EdgeIndex, PerEdge
 from muxgcl.sparse import Csr, SparseMatrix, row_pointer
-from muxgcl.tensors import AnyData
+from muxgcl.tensors import AnyData, symmetric
 
 Features = Float[Tensor, "n f"] | SparseMatrix
 SPARSE_BELOW = 0.1  # share of non-zero features under which the sparse product wins
@@ -90,22 +90,7 @@ class Adjacency:
         cls, edge_index: EdgeIndex, nodes: int, edge_weight: PerEdge | None = None
     ) -> Self:
         """Make undirected, drop duplicates and self-loops, then give every node one loop."""
-        if edge_weight is None:
-            edge_weight = torch.ones(edge_index.shape[1], device=edge_index.device)
-        apart = edge_index[0] != edge_index[1]
-        one, two = edge_index[:, apart]
-        weight = edge_weight[apart].float()
-        loops = torch.arange(nodes, device=edge_index.device) * (nodes + 1)
-        key = torch.cat([one * nodes + two, two * nodes + one, loops])
-        key, place = key.unique(return_inverse=True)  # ascending: by row, then by column
-        weight = weight.new_zeros(len(key)).scatter_reduce(
-            0,
-            place,
-            torch.cat([weight, weight, weight.new_ones(nodes)]),
-            "amax",
-            include_self=False,
-        )
-        row, col = key // nodes, key % nodes
+        (row, col), weight = symmetric(edge_index, nodes, edge_weight, loops=True)
         rowptr = row_pointer(row, nodes)
         # entries are sorted by (row, col): sorting by (col, row) lists each entry's mirror image
         return cls(
@@ -184,7 +169,24 @@ class Graph:
                 f"an edge names node {int(wrong)}, but nodes are numbered 0 to {nodes - 1}"
             )
         weight = data.edge_weight if "edge_weight" in data else None
+        if weight is not None:
+            check_weights(weight, edge_index.shape[1])
         return cls(features_of(x), Adjacency.from_edges(edge_index.long(), nodes, weight))
+
+
+def check_weights(weight: Tensor, edges: int) -> None:
+    """Refuse edge weights that are not one number for each edge, finite and not negative."""
+    if weight.shape != (edges,):
+        raise UserError(
+            f"expected one weight for each of the {edges} edges, got shape {tuple(weight.shape)}"
+        )
+    wrong = ~(torch.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        edge = int(wrong.nonzero()[0])
+        raise UserError(
+            f"edge weights must be finite and not negative, got {float(weight[edge])} "
+            f"for edge {edge}"
+        )
 
 
 def features_of(x: Tensor) -> Features:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import torch
 from torch import Tensor
 
-from muxgcl.shapes import EdgeIndex
+from muxgcl.shapes import EdgeIndex, PerEdge
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -81,6 +81,26 @@ def is_pyg(graph: Any) -> "TypeGuard[Data]":
 
 def both_ways(edge_index: EdgeIndex, nodes: int) -> EdgeIndex:
     """Both directions of every edge, once, sorted, without self-loops."""
-    row, col = edge_index[:, edge_index[0] != edge_index[1]]
-    key = torch.cat([row * nodes + col, col * nodes + row]).unique()
-    return torch.stack([key // nodes, key % nodes])
+    return symmetric(edge_index, nodes)[0]
+
+
+def symmetric(
+    edge_index: EdgeIndex, nodes: int, weight: PerEdge | None = None, *, loops: bool = False
+) -> tuple[EdgeIndex, PerEdge]:
+    """Both directions of every edge, once, sorted by row and column, and their weights.
+
+    Args:
+        edge_index: directed or not, repeated or not; self-loops are dropped.
+        nodes: how many nodes there are.
+        weight: of each edge, 1 by default; of repeated edges the largest counts.
+        loops: give every node one self-loop of weight 1.
+    """
+    apart = edge_index[0] != edge_index[1]
+    row, col = edge_index[:, apart]
+    value = torch.ones(len(row), device=row.device) if weight is None else weight[apart].float()
+    loop = torch.arange(nodes if loops else 0, device=row.device) * (nodes + 1)
+    key, place = torch.cat([row * nodes + col, col * nodes + row, loop]).unique(return_inverse=True)
+    value = value.new_zeros(len(key)).scatter_reduce(
+        0, place, torch.cat([value, value, value.new_ones(len(loop))]), "amax", include_self=False
+    )
+    return torch.stack([key // nodes, key % nodes]), value

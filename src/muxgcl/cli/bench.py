@@ -13,6 +13,7 @@ from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, results
 from muxgcl.errors import UserError
+from muxgcl.io.files import append_lines
 from muxgcl.kernels import PRECISIONS
 from muxgcl.runs.settings import unknown_name
 
@@ -75,9 +76,7 @@ def epoch(
 def _recorder(path: Path | None) -> Any:
     def keep(row: dict[str, Any]) -> None:
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+            append_lines(path, [row])
 
     return keep
 

@@ -20,17 +20,15 @@ PerPair = Float[np.ndarray, " m"]
 
 def unit_rows(z: Table) -> Table:
     """Rows scaled to length one in float64; a zero row stays zero, a sparse table sparse."""
+    from sklearn.preprocessing import normalize  # takes seconds to load
+
     z = sparse.csr_array(z, dtype=np.float64) if sparse.issparse(z) else np.asarray(z, np.float64)
     if z.ndim != 2:
         raise UserError(f"embeddings must be a table [nodes, width], got shape {z.shape}")
     broken = int((~np.isfinite(z.data if sparse.issparse(z) else z)).sum())
     if broken:
         raise UserError(f"embeddings must be finite, got {broken} entries that are NaN or infinite")
-    if sparse.issparse(z):
-        lengths = np.sqrt(z.multiply(z).sum(1))
-        return sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ z
-    lengths = np.linalg.norm(z, axis=1, keepdims=True)
-    return z / np.where(lengths > 0, lengths, 1)
+    return normalize(z)
 
 
 def checked_labels(y: Labels, n: int) -> Labels:

@@ -160,7 +160,7 @@ def read_toml(path: Path, check: Check) -> dict[str, Any]:
     return tables
 
 
-def read_json_lines(path: Path, check: Check) -> list[dict[str, Any]]:
+def read_lines(path: Path, check: Check = table_of(plain)) -> list[dict[str, Any]]:
     """The lines of a log; nothing where there is none.
 
     A last line without its line break was cut short by a kill and is left out, unless it is whole.

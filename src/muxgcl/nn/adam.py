@@ -5,15 +5,16 @@ $$\theta \leftarrow \theta - \eta\, \hat m / (\sqrt{\hat v} + \epsilon), \qquad
 \hat m = m / (1 - \beta_1^s), \quad \hat v = v / (1 - \beta_2^s).$$
 
 Papers: Kingma and Ba 2015, <https://arxiv.org/abs/1412.6980>; weight decay beside the gradient
-instead of in it: Loshchilov and Hutter 2019, <https://arxiv.org/abs/1711.05101>. The arithmetic is
-torch's own. Its optimizer classes are not used because the first of them to be made loads torch's
-compiler (docs/decisions/0007).
+instead of in it: Loshchilov and Hutter 2019, <https://arxiv.org/abs/1711.05101>. The step is
+torch's functional form, `torch.optim.adam.adam`. Its classes create their state at the first step,
+too late for a capture, and load torch's compiler, which takes seconds (docs/decisions/0007).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adam import adam
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
@@ -62,9 +63,7 @@ class Adam:
         steps, means, squares = (
             [slot[name] for *_, slot in live] for name in ("step", "exp_avg", "exp_avg_sq")
         )
-        torch._foreach_add_(steps, 1)
-        update: Callable[..., None] = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
-        update(
+        adam(
             [parameter for parameter, *_ in live],
             [grad for _, grad, _ in live],
             means,
@@ -78,4 +77,7 @@ class Adam:
             eps=EPSILON,
             amsgrad=False,
             maximize=False,
+            fused=True,
+            capturable=True,
+            decoupled_weight_decay=self.decoupled,
         )

@@ -1,6 +1,5 @@
 """Table V: time of an epoch and peak memory, and how both grow with the number of nodes."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from muxgcl.io.schema import read_lines
 from muxgcl.methods import METHODS
 from muxgcl.reproduce.artefacts import CHIEF, Scope
 from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
@@ -71,12 +71,9 @@ def _commonest_device(records: Sequence[Record]) -> str:
 
 def epoch_rows(path: Path) -> list[dict[str, Any]]:
     """What `muxgcl bench epoch --record` wrote, the last row of each kind."""
-    if not path.is_file():
-        return []
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
     latest = {
         (row["nodes"], row["backend"], row.get("precision"), row["device"]): row
-        for row in rows
+        for row in read_lines(path)
         if row.get("kind") == "epoch"
     }
     return sorted(latest.values(), key=lambda row: (row["nodes"], row["backend"]))

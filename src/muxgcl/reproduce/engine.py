@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from muxgcl.io.schema import read_lines
 from muxgcl.reproduce.paper import TITLES
-from muxgcl.reproduce.records import json_lines
 from muxgcl.reproduce.typeset import Table, markdown
 
 Row = dict[str, Any]
@@ -15,7 +15,7 @@ BANDWIDTH = 4.8  # TB/s of an H200's memory by its datasheet
 def read(path: Path) -> list[Row]:
     """The records; of several measurements of one thing the last counts."""
     last: dict[tuple[Any, ...], Row] = {}
-    for row in json_lines(path):
+    for row in read_lines(path):
         keys = ("kind", "dataset", "nodes", "width", "backend", "precision", "device")
         last[tuple(row.get(key) for key in keys)] = row
     return list(last.values())
@@ -91,7 +91,7 @@ def kernels_table(rows: Sequence[Row]) -> Table:
 def parity_table(path: Path) -> Table:
     """Whether speed costs accuracy: the same seeds and splits on two roads."""
     body = []
-    for row in json_lines(path):
+    for row in read_lines(path):
         roads = [row["accuracy"][road] for road in ("fast", "plain")]
         gap = row["difference"]
         body.append(

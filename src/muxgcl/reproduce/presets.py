@@ -8,11 +8,12 @@ import numpy as np
 
 from muxgcl.evaluate import Difference, paired_difference, summarise
 from muxgcl.io import DATASETS
+from muxgcl.io.schema import read_lines
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import FIVE, Scope
 from muxgcl.reproduce.job import settings_of
 from muxgcl.reproduce.paper import TABLE1, TITLES, Printed
-from muxgcl.reproduce.records import Found, json_lines
+from muxgcl.reproduce.records import Found
 from muxgcl.reproduce.typeset import Table
 from muxgcl.runs.plan import Plan
 
@@ -73,14 +74,14 @@ def preset_table(found: Found, folder: Path) -> Table:
 
 def _best(folder: Path) -> Iterator[tuple[str, Scores]]:
     yield from _by_preset(folder / "presets.jsonl", "best")
-    for row in json_lines(folder / "parity.jsonl"):  # five seeds on two roads: the fast one
+    for row in read_lines(folder / "parity.jsonl"):  # five seeds on two roads: the fast one
         if row["preset"] == "best" and _current({"method": "mux-gcl", "settings": {}, **row}):
             yield row["dataset"], row["per_split"]["fast"]
 
 
 def _by_preset(file: Path, preset: str) -> Iterator[tuple[str, Scores]]:
     """Scores by dataset, of settings that the preset still has, in the order of their seeds."""
-    rows = [row for row in json_lines(file) if row["preset"] == preset and _current(row)]
+    rows = [row for row in read_lines(file) if row["preset"] == preset and _current(row)]
     for dataset in {row["dataset"] for row in rows}:
         seeds = {row["seed"]: row["accuracy"] for row in rows if row["dataset"] == dataset}
         yield dataset, [seeds[seed] for seed in sorted(seeds)]

@@ -1,17 +1,15 @@
 """Records: one JSON line a measurement, appended whole, checked on reading, never changed."""
 
-import fcntl
 import hashlib
-import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from muxgcl.errors import UserError
 from muxgcl.io import schema
+from muxgcl.io.files import LOCK, append_lines, locked, parsed
 from muxgcl.io.safety import parsing
 from muxgcl.reproduce.job import FILES, KINDS, SCORES, Job, canonical, settings_hash
 
@@ -85,49 +83,22 @@ class Shelf:
         path = self.path(name)
         with parsing(path, None):
             *whole, rest = path.read_bytes().split(b"\n") if path.exists() else [b""]
-        if rest and _parsed(rest) is not None:
+        if rest and parsed(rest) is not None:
             whole.append(rest)  # whole, but for its line break
         for number, text in enumerate(whole, start=1):
-            record = _parsed(text)
+            record = parsed(text)
             if record is None:
                 yield Line(path.name, number, {}, "malformed: not a JSON object")
             else:
                 yield Line(path.name, number, record, fault_of(record, name))
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Hold the folder: a second process that wants to write gets one clear line."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.folder, os.O_RDONLY)
-        except OSError as error:
-            raise UserError(f"cannot write to {self.folder}: {error.strerror or error}") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            raise UserError(f"{self.folder} is being written by another process") from None
-        try:
-            yield
-        finally:
-            os.close(handle)
+        return locked(self.folder / LOCK)
 
     def append(self, name: str, record: Record) -> None:
         """Add a line with one write; what a kill left behind of an earlier one is cut off."""
-        line = json.dumps(record, allow_nan=False).encode() + b"\n"
-        try:
-            with self.path(name).open("a+b", buffering=0) as file:
-                file.seek(0)
-                before = file.read()
-                *_, rest = before.split(b"\n")
-                if rest and _parsed(rest) is not None:
-                    line = b"\n" + line
-                elif rest:
-                    file.truncate(len(before) - len(rest))
-                file.write(line)
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise UserError(f"cannot write {self.path(name)}: {error.strerror}") from error
+        append_lines(self.path(name), [record], sync=True)
 
 
 class Found:
@@ -159,11 +130,6 @@ def make_record(job: Job, result: Mapping[str, Any], **facts: Any) -> Record:
         **facts,
     }
     return {**record, "digest": digest(record)}
-
-
-def json_lines(file: Path) -> list[Record]:
-    """What a benchmark recorded, a line each; nothing where there is no such file."""
-    return schema.read_json_lines(file, schema.table_of(schema.plain))
 
 
 def digest(record: Mapping[str, Any]) -> str:
@@ -222,11 +188,3 @@ def _fault_of_result(record: Record) -> str:
 def _fault_of_place(record: Record, file: str) -> str:
     belongs = FILES.get(record["variant"] if record["kind"] == SCORES else record["kind"])
     return "" if belongs == file else f"malformed: it belongs in {belongs}.jsonl"
-
-
-def _parsed(text: bytes) -> Record | None:
-    try:
-        value = json.loads(text.decode())
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None

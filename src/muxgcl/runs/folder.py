@@ -1,6 +1,5 @@
 """A run on disk: what was asked, what happened, what came out. Files are whole or absent."""
 
-import fcntl
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +16,18 @@ from torch import Tensor
 from muxgcl.errors import UserError
 from muxgcl.graph import fingerprint
 from muxgcl.io.encode import Encoding
-from muxgcl.io.files import append_lines, sync, write_atomically, write_text
+from muxgcl.io.files import (
+    LOCK,
+    append_lines,
+    json_lines,
+    locked,
+    remove_leftovers,
+    sync,
+    write_atomically,
+    write_text,
+)
 from muxgcl.io.safety import check_file, parsing
-from muxgcl.io.schema import read_json, read_json_lines, read_toml
+from muxgcl.io.schema import read_json, read_lines, read_toml
 from muxgcl.runs import contents
 from muxgcl.runs.settings import to_toml
 
@@ -59,17 +67,12 @@ class Run:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder: a second process that wants to write it gets one clear line."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / ".lock").open("w")
-        except OSError as error:
-            raise UserError(f"cannot write to {self.path}: {error.strerror or error}") from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise UserError(f"{self.path} is being written by another process") from None
+        """Hold the folder: a second process that wants to write it gets one clear line.
+
+        What a killed process left half-written is removed.
+        """
+        with locked(self.path / LOCK):
+            remove_leftovers(self.path)
             yield
 
     def clear(self) -> None:
@@ -129,7 +132,7 @@ class Run:
                 f"{self.metrics_file} has no line for epoch {first}, but the checkpoint is at "
                 f"epoch {epochs}: --overwrite starts again"
             )
-        write_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in lines))
+        write_text(self.metrics_file, json_lines(lines))
         return lines
 
     def log(self, lines: list[dict[str, Any]]) -> None:
@@ -138,7 +141,7 @@ class Run:
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines written so far, one an epoch."""
-        lines = read_json_lines(self.metrics_file, contents.METRICS)
+        lines = read_lines(self.metrics_file, contents.METRICS)
         for at, (one, two) in enumerate(pairwise(lines), start=2):
             if two["epoch"] <= one["epoch"]:
                 raise UserError(
@@ -156,10 +159,10 @@ class Run:
         """What it has seen up to that epoch, on splits of that seed; other lines are dropped."""
         lines = [
             line
-            for line in read_json_lines(self.observed_file, contents.OBSERVED)
+            for line in read_lines(self.observed_file, contents.OBSERVED)
             if line["epoch"] <= epochs and line["split_seed"] == split_seed
         ]
-        write_text(self.observed_file, "".join(json.dumps(line) + "\n" for line in lines))
+        write_text(self.observed_file, json_lines(lines))
         return {line["epoch"]: tuple(line["accuracy"]) for line in lines}
 
     # checkpoint ---------------------------------------------------------------------------------

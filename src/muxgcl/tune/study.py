@@ -1,16 +1,17 @@
 """A search on disk: what was tried and what came of it. Killed at any moment, it can go on."""
 
-import fcntl
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from muxgcl.errors import UserError
+from muxgcl.io.files import locked
 from muxgcl.io.safety import parsing
-from muxgcl.io.schema import fields, number, read_json_lines, table_of, text, whole
+from muxgcl.io.schema import fields, number, read_lines, table_of, text, whole
 from muxgcl.tune.space import Point, Range, Space, Values
 
 try:
@@ -124,17 +125,11 @@ def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point)
         space: where to search.
         start: the first point to try.
     """
-    with _writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+b")
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f"{path} is being written by another process") from None
-        _drop_half_a_line(path, file)
+    path = path.resolve()  # a link of the user's own; a lock follows none
+    with locked(path):
+        _drop_half_a_line(path)
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        read_json_lines(path, fields({"op_code": _code, "study_id": whole(0, 0)}, "op_code"))
+        read_lines(path, fields({"op_code": _code, "study_id": whole(0, 0)}, "op_code"))
         with parsing(path, None):
             storage = JournalStorage(JournalFileBackend(str(path), lock_obj=_Held()))
             begun = NAME in optuna.get_all_study_names(storage)
@@ -161,13 +156,13 @@ def _code(value: Any, place: str) -> None:
         raise UserError(f"{place} must be one of {WRITTEN}, got {value}")
 
 
-def _drop_half_a_line(path: Path, file: IO[bytes]) -> None:
+def _drop_half_a_line(path: Path) -> None:
     """A kill may leave the last line unfinished: what follows would be joined to it."""
-    file.seek(0)
-    text = file.read()
+    text = path.read_bytes()
     if text and not text.startswith(OPENING[: len(text)]):
         raise UserError(f"{path} is not a study of muxgcl")
-    file.truncate(text.rfind(b"\n") + 1)
+    with _writing(path):
+        os.truncate(path, text.rfind(b"\n") + 1)
 
 
 class _Held:
