@@ -12,7 +12,7 @@ import pytest
 from muxgcl.cli import app, commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import INTERRUPTED
 from muxgcl.cli.app import run as command_line
-from muxgcl.cli.log import Log, logged
+from muxgcl.app.log import Log, logged
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.runs.fit import fit

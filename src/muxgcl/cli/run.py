@@ -10,12 +10,12 @@ import typer
 
 from muxgcl.cli import options
 from muxgcl.cli.app import app
-from muxgcl.cli.log import Log, LogOption, writer
+from muxgcl.app.log import Log, LogOption, writer
 from muxgcl.cli.options import CaptureMode, Protocol
-from muxgcl.cli.pipeline import Judging, default_folder, run_one
+from muxgcl.app.pipeline import Judging, default_folder, run_one
 from muxgcl.cli.progress import console
 from muxgcl.cli.show import show_scores
-from muxgcl.cli.source import Source
+from muxgcl.app.source import Source
 from muxgcl.errors import UserError
 from muxgcl.evaluate import summarise
 from muxgcl.graph import Graph

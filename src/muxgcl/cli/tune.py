@@ -12,7 +12,7 @@ import typer
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, search_bar
-from muxgcl.cli.source import Source
+from muxgcl.app.source import Source
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.files import write_text

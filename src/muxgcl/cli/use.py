@@ -13,7 +13,7 @@ from muxgcl.cli.app import app
 from muxgcl.cli.options import Protocol
 from muxgcl.cli.progress import console, results, training_bar
 from muxgcl.cli.show import show_scores
-from muxgcl.cli.source import Source, saved_encoding
+from muxgcl.app.source import Source, saved_encoding
 from muxgcl.errors import UserError
 from muxgcl.evaluate import assign
 from muxgcl.evaluate import cluster as cluster_scores

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.cli.log import Log, logged
+from muxgcl.app.log import Log, logged
 from muxgcl.cli.progress import console, training_bar
 from muxgcl.cli.show import show_scores
-from muxgcl.cli.source import Source, save_encoding
+from muxgcl.app.source import Source, save_encoding
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol
 from muxgcl.graph import Graph, graph_fingerprint

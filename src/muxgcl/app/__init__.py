@@ -1,0 +1,1 @@
+"""Whole runs for Python and the command line alike: options, run folder, scores, report."""
