@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from muxgcl import __version__
 from muxgcl.errors import UserError
+from muxgcl.io.safety import is_unicode
 from muxgcl.runs.fit import Stopped
 
 INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
@@ -67,6 +68,8 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """One command; its exit status."""
     debug = "--debug" in arguments
+    if wrong := [word for word in arguments if not is_unicode(word)]:
+        return _fail(f"{wrong[0]!r} is not UTF-8: rename what it names", 2, debug)
     command = typer.main.get_command(app)
     try:
         status = command.main(

@@ -76,6 +76,22 @@ def parsing(path: Path, kind: str | None = "file") -> Iterator[None]:
         raise UserError(f"{path} {how}: {line}") from fault
 
 
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 can hold a text: half of a surrogate pair stands for no character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_unicode(texts: list[str], name: str) -> None:
+    """Refuse a text that could not be written to a file."""
+    if not is_unicode("".join(texts)):
+        wrong = next(text for text in texts if not is_unicode(text))
+        raise UserError(f"{name} must be Unicode text, got {quoted(wrong)}")
+
+
 def in_words(size: int) -> str:
     """A number of bytes as a person says it: `1.5 GB`."""
     for power, unit in ((12, "TB"), (9, "GB"), (6, "MB"), (3, "kB")):

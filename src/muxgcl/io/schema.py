@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from muxgcl.errors import UserError
-from muxgcl.io.safety import TEXT_GROWTH, check_file, parsing
+from muxgcl.io.safety import TEXT_GROWTH, check_file, is_unicode, parsing
 
 Check = Callable[[Any, str], None]
 DEEPEST = 20  # tables and lists inside each other
@@ -25,15 +25,6 @@ def refuse(value: Any, place: str, expected: str) -> UserError:
     return UserError(
         f"{place} must be {expected}, got {shown if len(shown) <= 60 else shown[:60] + '...'}"
     )
-
-
-def is_unicode(text: str) -> bool:
-    """Whether UTF-8 can hold a text: half of a surrogate pair stands for no character."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def text(value: Any, place: str) -> None:
@@ -160,7 +151,10 @@ def read_toml(path: Path, check: Check) -> dict[str, Any]:
     return tables
 
 
-def read_lines(path: Path, check: Check = table_of(plain)) -> list[dict[str, Any]]:
+ANY_TABLE = table_of(plain)
+
+
+def read_lines(path: Path, check: Check = ANY_TABLE) -> list[dict[str, Any]]:
     """The lines of a log; nothing where there is none.
 
     A last line without its line break was cut short by a kill and is left out, unless it is whole.

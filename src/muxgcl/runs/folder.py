@@ -27,7 +27,7 @@ from muxgcl.io.files import (
     write_text,
 )
 from muxgcl.io.safety import check_file, parsing
-from muxgcl.io.schema import read_json, read_lines, read_toml
+from muxgcl.io.schema import plain, read_json, read_lines, read_toml
 from muxgcl.runs import contents
 from muxgcl.runs.settings import to_toml
 
@@ -105,7 +105,9 @@ class Run:
         return self.config_file.is_file()
 
     def write_config(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
-        """All settings, versions, seed and commit."""
+        """All settings, versions, seed and commit; text that no file can hold is refused here."""
+        for title, table in tables.items():
+            plain(dict(table), f"{self.config_file}: {title}")
         write_text(self.config_file, to_toml(tables))
 
     def config(self) -> dict[str, dict[str, Any]]:

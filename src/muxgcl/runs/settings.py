@@ -1,6 +1,5 @@
 """Settings: frozen dataclasses in code, TOML in files, `key=value` on the command line."""
 
-import json
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -10,6 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import tomli_w
 
 from muxgcl.errors import UserError
 
@@ -149,20 +150,13 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
 
 def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
     """Tables of plain values as TOML text; what is None is left out."""
-    blocks = []
-    for title, table in tables.items():
-        blocks.append(f"[{title}]\n{settings_toml(table)}")
-    return "\n".join(blocks)
+    return tomli_w.dumps({title: _given(table) for title, table in tables.items()})
 
 
 def settings_toml(table: Mapping[str, Any]) -> str:
     """One flat table as TOML text; what is None is left out."""
-    return "".join(f"{key} = {_toml(v)}\n" for key, v in table.items() if v is not None)
+    return tomli_w.dumps(_given(table))
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, (bool, str)):
-        return json.dumps(value)
-    return repr(value)
+def _given(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value is not None}
