@@ -19,7 +19,7 @@ from muxgcl.runs.settings import settings_toml, to_toml
 
 PLANES = range(17)
 SURROGATES = range(0xD800, 0xE000)
-STRANGE = "😀𝔊\U0010ffff𠀀é\u202e\u2028'\"\\"  # of several planes, and what quoting must survive
+STRANGE = "😀𓀀\U0010ffff𠀀é\u202e\u2028'\"\\"  # of several planes, and what quoting must survive
 
 
 @pytest.mark.parametrize("plane", PLANES)
@@ -78,10 +78,10 @@ def test_an_array_of_texts_that_are_no_unicode_is_refused(tmp_path: Path) -> Non
 def test_emoji_in_names_paths_and_labels_survive_a_whole_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = tmp_path / "graph 😀 𝔊"
+    folder = tmp_path / "graph 😀 𓀀"
     folder.mkdir()
     rows = [f"n{i}𠀀,{i % 7},kind 😀{i % 3},{'abc'[i % 3]}😀" for i in range(60)]
-    (folder / "nodes.csv").write_text("id,size 🎲,kind 𝔊,topic 🏷\n" + "\n".join(rows) + "\n")
+    (folder / "nodes.csv").write_text("id,size 🎲,kind 𓀀,topic 🏷\n" + "\n".join(rows) + "\n")
     edges = [f"n{i}𠀀,n{(i * 7 + k) % 60}𠀀" for i in range(60) for k in (1, 2)]
     (folder / "edges.csv").write_text("from,to\n" + "\n".join(edges) + "\n")
     out = str(tmp_path / "run 🏃")

@@ -1,6 +1,7 @@
 """Embedders with scikit-learn's manners: `__init__` stores, `fit` learns, `transform` embeds."""
 
 import sys
+import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Self, TypeAlias
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding, Loaded, load
-from muxgcl.runs.fit import embed, fit
+from muxgcl.runs.fit import collapsed, embed, fit
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 
@@ -89,8 +90,11 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
             backend=self.backend,
         )
         fitted = fit(plan, prepared, on_block=teller(plan.train.epochs) if self.verbose else None)
+        table = fitted.embed()  # what is not finite leaves no trace in this estimator
+        if (told := collapsed(table)) is not None:
+            warnings.warn(told, stacklevel=2)
         self.model_, self.seed_, self.encoding_ = fitted.method, seed, encoding
-        self.embedding_: Array = fitted.embed().numpy()
+        self.embedding_: Array = table.numpy()
         self.n_features_in_ = prepared.num_features
         self.loss_, self.epoch_ms_ = fitted.loss, fitted.epoch_ms
         return self

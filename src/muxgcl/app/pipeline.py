@@ -20,7 +20,7 @@ from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.files import write_atomically, write_text
 from muxgcl.io.load import Loaded
 from muxgcl.runs.diagnostics import diagnose
-from muxgcl.runs.fit import Fitted, Stopped, fit
+from muxgcl.runs.fit import Fitted, Stopped, collapsed, fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import controls, labels_of, plain, score
@@ -102,6 +102,8 @@ def run_one(
             raise
         fitted = replace(fitted, peak_mib=max(fitted.peak_mib, _peak_before(run)))
         z = fitted.embed()
+        if (told := collapsed(z)) is not None:
+            console.print(told)
         run.save_embeddings(loaded.ids, z)
         _save_nodes(run, loaded)
         save_encoding(run, loaded)

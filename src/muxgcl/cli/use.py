@@ -22,7 +22,7 @@ from muxgcl.io.load import Loaded
 from muxgcl.io.save import check_format, save_table
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.fit import embed as embed_graph
-from muxgcl.runs.fit import restore
+from muxgcl.runs.fit import collapsed, restore
 from muxgcl.runs.folder import Run
 from muxgcl.runs.held_out import held_out_links
 from muxgcl.runs.plan import Plan
@@ -89,7 +89,10 @@ def embed(
             )
         plan = Plan.from_tables(tables, device=device)
         tensors = tensors.to(pick_device(device))
-        ids, table = loaded.ids, embed_graph(restore(trained, plan, tensors), tensors).numpy()
+        z = embed_graph(restore(trained, plan, tensors), tensors)
+        if (told := collapsed(z)) is not None:
+            console.print(told)
+        ids, table = loaded.ids, z.numpy()
         for note in loaded.notes:
             console.print(note, style="dim")
     save_table(target_file, ids, table)

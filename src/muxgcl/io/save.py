@@ -21,6 +21,12 @@ def check_format(path: Path) -> None:
         raise UserError(f"expected a file ending in {', '.join(FORMATS)}, got {path.name!r}")
 
 
+def check_numbers(path: Path, table: Array) -> None:
+    """Refuse to write NaN or infinity: they are no embedding."""
+    if table.dtype.kind == "f" and not np.isfinite(table).all():
+        raise UserError(f"{path} is not written: the table holds NaN or infinity")
+
+
 def save_table(path: Path, ids: Array, table: Array, *, names: Sequence[str] | None = None) -> None:
     """Write one row a node, whole or not at all.
 
@@ -28,6 +34,7 @@ def save_table(path: Path, ids: Array, table: Array, *, names: Sequence[str] | N
     `.parquet` a column `id`, then one column for each entry of `names` (z0, z1, ... by default).
     """
     check_format(path)
+    check_numbers(path, table)
     names = list(names or (f"z{i}" for i in range(table.shape[1])))
     writers = {
         ".npz": lambda file: np.savez(file, id=ids, embedding=table),

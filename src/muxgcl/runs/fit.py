@@ -25,6 +25,7 @@ from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
 
 CHECKPOINT_SECONDS = 10.0
+ALIKE = 1e-6  # of the largest entry: rows that differ by less are the same
 
 
 class Stopped(UserError):
@@ -49,13 +50,35 @@ class Fitted:
         return embed(self.method, self.graph)
 
 
+class NonFiniteEmbedding(UserError):
+    """An embedding that is not a number is none: it leaves by no door."""
+
+
 def embed(method: Method, graph: Graph) -> Tensor:
-    """The embedding of every node of a graph, on the CPU."""
+    """The embedding of every node of a graph, on the CPU; all of it finite numbers."""
     method.eval()
     with torch.no_grad():
         table = method.embed(graph).float().cpu()
     method.train()
+    wrong = int((~torch.isfinite(table)).any(1).sum())
+    if wrong:
+        advice = "a smaller lr, or smaller features," if method.trainable else "smaller features"
+        raise NonFiniteEmbedding(
+            f"the embedding is NaN or infinity at {wrong:,} of {len(table):,} nodes; "
+            f"{advice} usually helps"
+        )
     return table
+
+
+def collapsed(table: Tensor) -> str | None:
+    """What to tell of an embedding in which every node is alike; None where nodes differ."""
+    if len(table) < 2:
+        return None
+    spread, size = float((table - table[0]).abs().max()), float(table.abs().max())
+    if spread > ALIKE * size:
+        return None
+    what = "is zero" if size == 0 else "is the same"
+    return f"the embedding of every node {what}: it tells nothing of the graph (it has collapsed)"
 
 
 def restore(run: Run, plan: Plan, graph: Graph) -> Method:

@@ -27,6 +27,7 @@ from muxgcl.io.files import (
     write_text,
 )
 from muxgcl.io.safety import check_file, parsing
+from muxgcl.io.save import check_numbers
 from muxgcl.io.schema import plain, read_json, read_lines, read_toml
 from muxgcl.runs import contents
 from muxgcl.runs.settings import to_toml
@@ -204,6 +205,7 @@ class Run:
     def save_embeddings(self, ids: np.ndarray[Any, Any], embedding: Tensor) -> None:
         """Node ids and their embeddings."""
         table = embedding.detach().cpu().float().numpy()
+        check_numbers(self.embeddings_file, table)
         write_atomically(self.embeddings_file, lambda file: np.savez(file, id=ids, embedding=table))
 
     def embeddings(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -9,14 +9,15 @@ import torch
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
+from muxgcl.runs.fit import NonFiniteEmbedding
 from muxgcl.runs.loop import NonFiniteLoss
 from muxgcl.runs.plan import Plan, check, find_method
-from muxgcl.tune.measure import Measure, NotFinite, OnBlock, digest
+from muxgcl.tune.measure import Measure, OnBlock, digest
 from muxgcl.tune.space import Point, point_of, settings_of, space_of
 from muxgcl.tune.study import Tried, open_study
 
 # a trial that ends like this is recorded as failed, and the search goes on
-FAILURES = (NonFiniteLoss, NotFinite, torch.OutOfMemoryError)
+FAILURES = (NonFiniteLoss, NonFiniteEmbedding, torch.OutOfMemoryError)
 
 
 @dataclass(frozen=True, slots=True)
