@@ -18,6 +18,7 @@ import torch
 from scipy.sparse import csr_matrix
 
 from muxgcl.errors import UserError
+from muxgcl.io.files import remove_leftovers, write_atomically
 from muxgcl.io.raw_files import read_raw
 from muxgcl.io.registry import DATASETS, Dataset
 from muxgcl.io.same_nodes import same_nodes
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 SPLIT = ("train_mask", "val_mask", "test_mask")
+HOUR = 3600.0  # seconds after which a temporary file is nobody's
 PATIENCE = 10  # seconds without an answer after which there is no network
 
 
@@ -153,10 +155,5 @@ def _download(url: str, path: Path) -> None:
     with urlopen(url, timeout=PATIENCE) as answer:
         print(f"downloading {url}", file=sys.stderr)
         content = answer.read()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    remove_leftovers(path.parent, older_than=HOUR)
+    write_atomically(path, lambda file: file.write(content))

@@ -47,6 +47,7 @@ FILES = (
     "report.html",
 )
 CURVES = "tensorboard"  # a folder of events
+OURS = frozenset({"method", "preset", "seed"})  # one of these is in the table [run] of every run
 CHECKSUM = "sha256"  # of a checkpoint's tensors and facts, among its facts
 
 
@@ -77,26 +78,32 @@ class Run:
             yield
 
     def clear(self) -> None:
-        """Remove what an earlier run left here, and nothing else."""
-        for name in FILES:
+        """Remove what an earlier run left here, and nothing else; config.toml, which says so, last.
+
+        Links are removed, never what they point to.
+        """
+        curves = self.path / CURVES
+        for file in () if curves.is_symlink() else curves.glob("events.out.tfevents.*"):
+            file.unlink(missing_ok=True)
+        for name in (*(name for name in FILES if name != self.config_file.name), "config.toml"):
             (self.path / name).unlink(missing_ok=True)
-        for file in (self.path / CURVES).glob("events.out.tfevents.*"):
-            file.unlink()
 
     def foreign(self) -> str | None:
-        """A file or folder that no run has written, where no run was begun."""
+        """A file or folder that no run has written: without a config.toml of ours, any is."""
         if self.exists:
             return None if self._is_ours() else self.config_file.name
         names = (file.name for file in self.path.iterdir()) if self.path.is_dir() else ()
-        ours = (*FILES, CURVES)
-        return next((n for n in sorted(names) if n not in ours and not n.startswith(".")), None)
+        return next((name for name in sorted(names) if not name.startswith(".")), None)
 
     def _is_ours(self) -> bool:
-        """Whether config.toml is a run's; a damaged one may be."""
+        """Whether config.toml is a run's; a damaged one is if it begins as ours do."""
+        with parsing(self.config_file, None):
+            content = self.config_file.read_bytes()
         try:
-            return "run" in tomllib.loads(self.config_file.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-            return True
+            run = tomllib.loads(content.decode()).get("run")
+        except (ValueError, RecursionError):
+            return content.startswith(b"[run]\n")
+        return isinstance(run, dict) and not OURS.isdisjoint(run)
 
     # settings -----------------------------------------------------------------------------------
 
