@@ -13,6 +13,15 @@ from muxgcl.io.safety import is_unicode
 from muxgcl.runs.fit import Stopped
 
 INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
+# what the memory ran out for, the most telling first
+LESS = {
+    "report": "to draw the report: --no-report leaves it out",
+    "evaluate": "to score the embedding: fewer --splits or a smaller width need less",
+    "affinity": "for the affinities: --set affinity=none or a smaller affinity_width needs less",
+    "io": "to read the graph: fewer nodes or columns need less",
+    "graph": "to hold the graph: fewer nodes, edges or columns need less",
+    "runs": "to train: a smaller width, or --backend chunked, needs less",
+}
 ORDER = ("run", "train", "embed", "evaluate", "cluster", "report", "tune", "reproduce", "bench")
 # a usage error of the parser under Typer, which has moved between versions
 UsageError: type[Exception] = next(
@@ -90,7 +99,7 @@ def run(arguments: list[str]) -> int:
     except (MemoryError, RuntimeError) as error:
         if not _out_of_memory(error):
             raise
-        return _fail("there is not enough memory: a smaller width needs less", 2, debug)
+        return _fail(f"there is not enough memory {_to_do(error)}", 2, debug)
     return status if isinstance(status, int) else 0
 
 
@@ -98,6 +107,19 @@ def _out_of_memory(error: Exception) -> bool:
     told = str(error)  # torch has a kind of its own for GPUs alone
     words = ("out of memory", "not enough memory", "can't allocate memory")
     return isinstance(error, MemoryError) or any(word in told for word in words)
+
+
+def _to_do(error: BaseException) -> str:
+    """What was being done, and what would need less memory, by the rooms that the fault went by."""
+    rooms = []
+    step = error.__traceback__
+    while step is not None:
+        rooms.append(step.tb_frame.f_globals.get("__name__", ""))
+        step = step.tb_next
+    for room, words in LESS.items():
+        if any(name.startswith(f"muxgcl.{room}") for name in rooms):
+            return words
+    return "for this"
 
 
 def _fail(message: str, status: int, debug: bool) -> int:

@@ -157,9 +157,9 @@ def _run(
         capture=capture.value,
     )
     check(plan, tensors)
-    if judging is not None:
-        check_scoring(loaded.tensors, judging.protocols, judging.splits)
     notes = [*loaded.notes, *_picked(tensors, plan)]
+    if judging is not None:
+        notes += check_scoring(loaded.tensors, judging.protocols, judging.splits)
     results = []
     for number in range(seed, seed + seeds):
         this = replace(plan, seed=number)

@@ -64,7 +64,7 @@ def parsing(path: Path, kind: str | None = "file") -> Iterator[None]:
     """
     try:
         yield
-    except UserError:
+    except (UserError, MemoryError):
         raise
     except UnicodeDecodeError as fault:
         byte = fault.object[fault.start]

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io.safety import check_size
 from muxgcl.kernels import Backend, resolve
 from muxgcl.methods import METHODS, Context, Method
 from muxgcl.runs import auto
@@ -18,6 +19,9 @@ from muxgcl.runs.settings import TrainConfig, hints, preset, split_settings, unk
 from muxgcl.seeding import seeded
 
 SEEDS = 1 << 63
+MOST = 10_000_000  # of anything that a setting counts
+MOST_LAYERS = 1000
+WIDTHS = ("width", "hidden", "projection", "projection_out", "predictor")  # of tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +139,7 @@ def check(plan: Plan, graph: Graph) -> None:
     """Find what is wrong with a plan before anything is written."""
     device = pick_device(plan.device)
     backend = resolve(plan.backend, cuda=device.type == "cuda")
+    _check_sizes(plan, graph)
     if backend.startswith("fused") and device.type != "cuda":
         raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
     with seeded(plan.seed):
@@ -142,3 +147,17 @@ def check(plan: Plan, graph: Graph) -> None:
     if plan.capture == "on" and not (device.type == "cuda" and method.capturable):
         reason = "there is no GPU in use" if device.type != "cuda" else "this method cannot be"
         raise UserError(f"capture is on, but {reason}")
+
+
+def _check_sizes(plan: Plan, graph: Graph) -> None:
+    """Refuse widths whose tables have no room, and counts that would never end."""
+    for name, value in asdict(plan.settings).items():
+        if not isinstance(value, int) or isinstance(value, bool):
+            continue
+        most = MOST_LAYERS if name in ("layers", "steps", "embed_steps") else MOST
+        if value > most:
+            shown = f"{value:,}" if value < 10**30 else "a longer one"
+            raise UserError(f"{name} must be a whole number of at most {most:,}, got {shown}")
+        if name.endswith(WIDTHS):
+            rows = max(graph.num_nodes, graph.num_features, value)
+            check_size(f"a table of {name} {value:,}", 4 * rows * value)

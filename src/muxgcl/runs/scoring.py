@@ -19,7 +19,9 @@ from muxgcl.evaluate import (
     public_splits,
     raw_features,
 )
+from muxgcl.evaluate.probe import COUNTED, STRENGTHS
 from muxgcl.graph import Graph
+from muxgcl.io.safety import check_size
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.fit import embed
 from muxgcl.runs.plan import Plan, build
@@ -28,6 +30,8 @@ from muxgcl.tensors import AnyData
 
 Array = np.ndarray[Any, Any]
 PROTOCOLS = ("holdout", "public", "paper")
+MOST_SPLITS = 10_000
+PROBE_WIDTH = 512  # of an embedding, as far as memory is reckoned before there is one
 MASKS = ("train_mask", "val_mask", "test_mask")
 
 
@@ -39,15 +43,34 @@ def labels_of(data: AnyData) -> Array | None:
     return np.asarray(y.cpu().numpy()).astype(np.int64).ravel()
 
 
-def check_scoring(data: AnyData, protocols: Sequence[str], splits: int) -> None:
-    """Find what cannot be scored before anything is trained."""
-    if splits < 1:
-        raise UserError(f"splits must be at least 1, got {splits}")
+def check_scoring(data: AnyData, protocols: Sequence[str], splits: int) -> list[str]:
+    """Find what cannot be scored before anything is trained; the notes say what will be left out.
+
+    A probe has one row of weights for each class, at each of its strengths.
+    """
+    if not 1 <= splits <= MOST_SPLITS:
+        raise UserError(
+            f"splits must be from 1 to {MOST_SPLITS:,} (20 are enough for most questions), "
+            f"got {splits:,}"
+        )
     y = labels_of(data)
+    notes = []
+    if y is not None:
+        classes, labelled = len(np.unique(y[y >= 0])), int((y >= 0).sum())
+        if classes > COUNTED and 2 * classes > labelled:
+            raise UserError(
+                f"{classes:,} classes among {labelled:,} labelled nodes cannot be learned: "
+                "is the column of labels one of ids? --label-column names another"
+            )
+        learned = min(classes, max(1, labelled // 10))
+        check_size("the probe of so many classes", 8 * len(STRENGTHS) * learned * PROBE_WIDTH)
+        if classes > COUNTED:
+            notes.append(f"{classes:,} classes: confusions are counted of the first {COUNTED}")
     if y is not None and {"holdout", "paper"} & set(protocols):
         holdout_splits(y, 1, 0)
     if y is not None and "public" in protocols:
         _public_splits(data, y)
+    return notes
 
 
 def _public_splits(data: AnyData, y: Array) -> list[Split]:

@@ -15,6 +15,7 @@ import tomli_w
 from muxgcl.errors import UserError
 
 T = TypeVar("T")
+MOST_EPOCHS = 100_000_000  # a year and more of the shortest ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +27,9 @@ class TrainConfig:
     weight_decay: float = 1e-5
 
     def __post_init__(self) -> None:
-        if self.epochs <= 0:
-            raise UserError(f"epochs must be at least 1, got {self.epochs}")
+        if not 1 <= self.epochs <= MOST_EPOCHS:
+            shown = f"{self.epochs:,}" if abs(self.epochs) < 10**30 else "a longer one"
+            raise UserError(f"epochs must be from 1 to {MOST_EPOCHS:,}, got {shown}")
         if self.lr <= 0 or self.weight_decay < 0:
             raise UserError(
                 "lr must be positive and weight_decay not negative, "
@@ -98,8 +100,10 @@ def convert(key: str, value: Any, hint: Any) -> Any:
     """A value from TOML or from the command line as the type that the field has."""
     try:
         return _convert(value, hint)
-    except (TypeError, ValueError):
-        raise UserError(f"{key} must be {_describe(hint)}, got {value!r}") from None
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        shown = repr(value)
+        shown = shown if len(shown) <= 60 else shown[:60] + "..."
+        raise UserError(f"{key} must be {_describe(hint)}, got {shown}") from None
 
 
 def _convert(value: Any, hint: Any) -> Any:
