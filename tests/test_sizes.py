@@ -174,8 +174,8 @@ def test_settings_without_bounds_are_one_short_line(settings: dict, words: str) 
 def test_a_preset_file_with_numbers_that_are_none_is_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(text)
     settings = preset("grace", str(tmp_path / "mine.toml"), "graph")
+    graph = Graph.from_data(planted(nodes=60))
     with pytest.raises(UserError, match="must be"):
-        graph = Graph.from_data(planted(nodes=60))
         check(Plan.make("grace", "quick", overrides=settings), graph)
 
 
