@@ -1,10 +1,26 @@
-"""Tiny graphs, one seed, one thread."""
+"""Tiny graphs, one seed, one thread; shapes are checked at every call."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from jaxtyping import config, install_import_hook
+
+SOURCE = Path(__file__).parents[1] / "src"
+# Triton reads the source of a kernel: nothing may stand between it and the function
+TRITON = {"all_pairs", "epilogue", "spmm", "unit"}
+
+
+def checked_modules() -> list[str]:
+    """Every module of ours but Triton's."""
+    files = [file for file in SOURCE.rglob("*.py") if not file.stem.startswith("__")]
+    names = [".".join(file.relative_to(SOURCE).with_suffix("").parts) for file in files]
+    return [name for name in names if name.rpartition(".")[2] not in TRITON]
+
+
+install_import_hook(checked_modules(), "shape_checks.checked")  # before the first import of ours
 
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # before Triton is imported
@@ -15,6 +31,14 @@ torch.set_num_threads(1)
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Types are not checked: a user's mistake shall come to where we refuse it."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
 
 
 # of the command line, which loads only where it is tested

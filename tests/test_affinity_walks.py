@@ -85,11 +85,14 @@ def test_a_node_without_neighbours_stays_where_it_is(p: float, q: float) -> None
 
 
 @pytest.mark.parametrize(("p", "q"), [(1.0, 1.0), (0.25, 4.0)])
-def test_without_any_edge_everybody_stays(p: float, q: float) -> None:
+@pytest.mark.parametrize("static", [False, True])
+def test_without_any_edge_everybody_stays(p: float, q: float, static: bool) -> None:
     empty = Adjacency.from_edges(torch.empty(2, 0, dtype=torch.long), 3)
     assert torch.equal(
-        walks(empty, torch.arange(3), 4, p, q), torch.arange(3)[:, None].repeat(1, 4)
+        walks(empty, torch.arange(3), 4, p, q, static=static),
+        torch.arange(3)[:, None].repeat(1, 4),
     )
+    assert not Roads.of(empty).adjacent(torch.arange(3), torch.arange(3)).any()
     assert len(Roads.of(empty).linked) == 0
 
 

@@ -2,6 +2,7 @@
 
 import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -65,6 +66,7 @@ def test_auto_lets_the_projector_follow_where_the_rules_are_its_own(method: str)
         ("epochs=0", "epochs must be at least 1, got 0"),
         ("lr=-1", "lr must be positive"),
         ("width", "key=value, got 'width'"),
+        ("source=x", "unknown setting 'source'"),
     ],
 )
 def test_a_wrong_setting_is_one_clear_line(text: str, words: str) -> None:
@@ -74,8 +76,32 @@ def test_a_wrong_setting_is_one_clear_line(text: str, words: str) -> None:
 
 
 def test_toml_comes_back_as_it_went() -> None:
-    table = {"a": 1, "b": 0.1, "c": 'x "y" \\ ü\n', "d": [0.2, 0.3], "e": True, "f": ["x"]}
+    table = {"a": 1, "b": 0.1, "c": 'x "y" \\ ü\n 🜁 \x7f', "d": [0.2, 0.3], "e": True, "f": ["x"]}
     assert tomllib.loads(to_toml({"t": table | {"gone": None}})) == {"t": table}
+
+
+@pytest.mark.parametrize("key", ["epochs", "lr", "width"])
+def test_a_truth_value_is_no_number(key: str) -> None:
+    with pytest.raises(UserError, match=f"{key} must be a .*number, got True"):
+        build(**{key: True})
+
+
+def test_where_settings_come_from_may_stand_in_a_file_of_them(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('source = "a search"\nwidth = 4\n')
+    assert preset("grace", str(file), "cora") == {"width": 4}
+    assert "source" not in preset("grace", "paper", "cora")
+
+
+@pytest.mark.parametrize("tables", [{}, {"run": {}}, {"run": {"method": "grace"}}, {"train": {}}])
+def test_tables_that_are_no_runs_are_one_clear_line(tables: dict[str, dict[str, str]]) -> None:
+    with pytest.raises(UserError, match=r"need \[run\] with '(method|preset)'"):
+        Plan.from_tables(tables)
+
+
+def test_a_plan_comes_back_from_its_tables() -> None:
+    plan = Plan.make("grace", "paper", "cora", {"width": 16, "epochs": 3}, seed=4)
+    assert Plan.from_tables(tomllib.loads(to_toml(plan.tables()))) == plan
 
 
 def test_an_unknown_preset_is_named_with_those_there_are() -> None:

@@ -1,6 +1,9 @@
 """scikit-learn's manners, on graphs."""
 
+import gc
+import pickle
 import re
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +88,7 @@ def test_a_random_state_is_drawn_from_in_fit_alone(graph: Data) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["0", 1.5, [1], np.ones(2)])
+@pytest.mark.usefixtures("unchecked")
 def test_a_random_state_of_another_type_is_refused(graph: Data, wrong: object) -> None:
     kind = type(wrong).__name__
     with pytest.raises(UserError, match=f"^random_state must be an integer, None, .* got {kind}$"):
@@ -183,6 +187,35 @@ def test_an_unseen_graph_with_the_same_features_can_be_embedded(graph: Data) -> 
             one.transform(wrong)
     with pytest.raises(UserError, match="this graph has 3"):
         one.transform(Graph.from_data(other))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_pickle_has_the_weights_and_not_the_training_graph(method: str) -> None:
+    data = planted(nodes=200, features=300, degree=20)
+    one = NodeEmbedder(method, preset="quick", epochs=1, params=smallest(method)).fit(data)
+    table = one.transform(data)
+    stored = pickle.dumps(one)
+    tensors = [*one.model_.parameters(), *one.model_.buffers()]
+    weights = sum(t.numel() * t.element_size() for t in tensors) + one.embedding_.nbytes
+    assert len(stored) < weights + 20_000  # the graph alone has more
+    assert b"muxgcl.graph" not in stored
+    assert np.array_equal(pickle.loads(stored).transform(data), table)
+
+
+def smallest(method: str) -> dict[str, object]:
+    known = {"width": 8, "projection": 8, "projection_out": 8, "affinity_epochs": 1}
+    return {k: v for k, v in known.items() if k in METHODS[method].Config.__dataclass_fields__}
+
+
+def test_a_fitted_embedder_lets_the_training_graph_go(graph: Data) -> None:
+    prepared = Graph.from_data(graph)
+    gone = weakref.ref(prepared)
+    one = NodeEmbedder("sugrl", preset="quick", epochs=1)
+    one.fit(prepared)
+    one.transform(prepared)
+    del prepared
+    gc.collect()
+    assert gone() is None
 
 
 def test_an_unfitted_embedder_says_so(graph: Data) -> None:

@@ -9,6 +9,7 @@ from torch.autograd import gradcheck
 from torch.nn.functional import normalize
 from torch.testing import assert_close
 
+from muxgcl import kernels
 from muxgcl.errors import UserError
 from muxgcl.kernels import PairWeight, chunked, reference, resolve
 
@@ -193,9 +194,78 @@ def test_weights_that_are_all_one_change_nothing(backend) -> None:
     assert_close(with_ones, without)
 
 
-def test_small_temperatures_stay_in_range() -> None:
-    z = unit(20, 4)
-    assert torch.isfinite(chunked.contrast(z, z, temperature=0.01))
+@pytest.mark.parametrize("backend", [reference, chunked, kernels])
+@pytest.mark.parametrize("temperature", [0.0005, 0.005, 0.02])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("tile", [64, 4 << 20])
+def test_a_low_temperature_loses_nothing_in_32_bits(
+    backend, temperature: float, weighted: bool, tile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every exponential of a row underflows; their quotients do not."""
+    monkeypatch.setattr(chunked, "TILE_BYTES", tile)
+    n = 20
+    tables = [unit(2 * n, 24) for _ in range(2)]
+    weight = pair_weight(n, n, 4) if weighted else None
+    if weight is not None:
+        weight.cols[3] = weight.rows[5] = torch.eye(4)[0]  # and one that weighs nothing
+    if temperature < 0.01:
+        assert not reference.negative_sum(*tables, temperature=temperature, nodes=n).all()
+    want = gradients(
+        lambda *x: reference.contrast(*x, in_double(weight), temperature=temperature, nodes=n),
+        [table.double() for table in tables],
+        torch.ones((), dtype=torch.float64),
+    )
+    got = gradients(
+        lambda *x: backend.contrast(*x, weight, temperature=temperature, nodes=n),
+        tables,
+        torch.ones(()),
+    )
+    assert_close(got[0].double(), want[0], rtol=1e-4, atol=0)
+    for mine, theirs in zip(got[1], want[1], strict=True):
+        assert (mine - theirs).norm() < 2e-3 * theirs.norm()
+
+
+def in_double(weight: PairWeight | None) -> PairWeight | None:
+    if weight is None:
+        return None
+    return PairWeight(weight.rows.double(), weight.cols.double())
+
+
+@pytest.mark.parametrize(("anchors", "keys", "nodes"), [(7, 9, 3), (5, 5, 8), (6, 7, 3), (4, 9, 5)])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("tile", [64, 4 << 20])
+def test_rows_that_are_no_whole_number_of_views_are_summed_as_defined(
+    anchors: int,
+    keys: int,
+    nodes: int,
+    weighted: bool,
+    tile: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chunked, "TILE_BYTES", tile)
+    inputs = [unit(anchors, 4, torch.float64), unit(keys, 4, torch.float64)]
+    weight = pair_weight(nodes, nodes, 3, torch.float64) if weighted else None
+    upstream = torch.logspace(-3, 0, anchors, dtype=torch.float64)
+    want, got = (
+        gradients(
+            lambda *x, f=f: f.negative_sum(*x, weight, temperature=0.3, nodes=nodes),
+            inputs,
+            upstream,
+        )
+        for f in (reference, chunked)
+    )
+    assert_close(want[0], loop_negative_sum(*inputs, weight, 0.3, nodes))
+    assert_close(got, want)
+
+
+@pytest.mark.parametrize("backend", [reference, chunked])
+def test_stacked_anchors_with_a_node_index_read_their_nodes_weights(backend) -> None:
+    n = 4
+    anchor, keys = unit(2 * n, 5, torch.float64), unit(2 * n, 5, torch.float64)
+    weight = pair_weight(n, n, 3, torch.float64)
+    node = torch.arange(2 * n) % n
+    got = backend.negative_sum(anchor, keys, weight, temperature=0.4, nodes=(node, node))
+    assert_close(got, loop_negative_sum(anchor, keys, weight, 0.4, n))
 
 
 def test_an_unknown_backend_is_named() -> None:

@@ -237,7 +237,7 @@ def test_every_preset_is_understood(name: str) -> None:
     assert "default" in tables["quick"]
     for kind, rows in tables.items():
         for dataset, row in rows.items():
-            assert row["source"].startswith(("official: ", "ours: ")), (kind, dataset)
+            assert row.pop("source").startswith(("official: ", "ours: ")), (kind, dataset)
             train, method = split_settings(row, TrainConfig, METHODS[name].Config)
             assert train.epochs >= 1
             METHODS[name](graph_of(), method, Context(epochs=train.epochs))

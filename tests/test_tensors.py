@@ -8,7 +8,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import add_self_loops, coalesce, remove_self_loops, to_undirected
 
-from muxgcl.graph import Adjacency
+from muxgcl.errors import UserError
+from muxgcl.graph import Adjacency, Graph
 from muxgcl.tensors import Tensors, both_ways, is_pyg
 
 
@@ -59,3 +60,22 @@ def test_the_command_line_does_not_load_pyg() -> None:
         "open_dataset('cora'); sys.exit('torch_geometric' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [
+        ([1.0, -0.5], "not negative, got -0.5 for edge 1"),
+        ([float("nan"), 1.0], "got nan for edge 0"),
+        ([1.0, float("inf")], "got inf for edge 1"),
+        ([1.0], r"each of the 2 edges, got shape \(1,\)"),
+        ([[1.0], [1.0]], r"got shape \(2, 1\)"),
+    ],
+)
+def test_weights_that_are_none_are_refused_at_the_door(weight: list[float], words: str) -> None:
+    edges = torch.tensor([[0, 1], [1, 2]])
+    data = Data(x=torch.ones(3, 2), edge_index=edges, edge_weight=torch.tensor(weight))
+    with pytest.raises(UserError, match=words):
+        Graph.from_data(data)
+    data.edge_weight = torch.tensor([0, 2])
+    assert Graph.from_data(data).adjacency.weight.tolist() == [1, 0, 0, 1, 2, 2, 1]

@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io import planted
-from muxgcl.methods import METHODS, Context
+from muxgcl.methods import METHODS, Context, Method
 from muxgcl.runs.fit import Stopped, fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import NonFiniteLoss, Trainer
@@ -43,6 +43,36 @@ def test_one_seed_makes_everything_the_same(graph: Graph) -> None:
     )
     assert torch.equal(one, two)
     assert not torch.equal(one, other)
+
+
+def test_products_are_fast_in_a_step_and_the_callers_own_between_blocks(graph: Graph) -> None:
+    """What an observer embeds after an epoch is what the end embeds."""
+    assert not fast()
+    inside, between = [], []
+    for tf32 in (True, False):
+        with seeded(0):
+            method = METHODS["grace"](graph, METHODS["grace"].Config(width=8), Context())
+            loss = method.loss
+            method.loss = lambda g, loss=loss: (inside.append(fast()), loss(g))[1]
+            trainer = Trainer(method, graph, TrainConfig(epochs=2), tf32=tf32)
+            between += [fast() for _ in trainer.blocks()]
+    assert inside == [True, True, False, False]
+    assert between == [False] * 4
+    blocks = Trainer(method, graph, TrainConfig(epochs=2)).blocks()
+    next(blocks)  # and never again
+    assert not fast()
+
+
+def fast() -> bool:
+    return torch.backends.cuda.matmul.allow_tf32
+
+
+def test_a_method_without_a_loss_cannot_be_made() -> None:
+    class Lossless(Method):
+        name = "lossless"
+
+    with pytest.raises(TypeError, match="loss"):
+        Lossless()
 
 
 def test_the_callers_randomness_is_left_alone(graph: Graph) -> None:

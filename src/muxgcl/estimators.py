@@ -17,7 +17,7 @@ from muxgcl.runs.fit import collapsed, embed, fit
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 RandomState: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
 
 
@@ -95,6 +95,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
             warnings.warn(told, stacklevel=2)
         self.model_, self.seed_, self.encoding_ = fitted.method, seed, encoding
         self.embedding_: Array = table.numpy()
+        self.model_.forget()  # a pickle should be as small as the weights
         self.n_features_in_ = prepared.num_features
         self.loss_, self.epoch_ms_ = fitted.loss, fitted.epoch_ms
         return self
@@ -109,7 +110,9 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
                 f"trained on {self.n_features_in_} features, this graph has {prepared.num_features}"
             )
         device = next((p.device for p in self.model_.parameters()), prepared.device)
-        return np.asarray(embed(self.model_, prepared.to(device)).numpy())
+        table = np.asarray(embed(self.model_, prepared.to(device)).numpy())
+        self.model_.forget()
+        return table
 
     def fit_transform(self, graph: Any, y: None = None, **fit_params: Any) -> Array:
         """Train on one graph and embed it."""

@@ -29,7 +29,7 @@ SPARSE_BELOW = 0.1  # share of non-zero features under which the sparse product 
 class Adjacency:
     """The fixed pattern of A + I in CSR (row i receives from `col`), symmetric by construction."""
 
-    rowptr: Int[Tensor, " n+1"]
+    rowptr: Int[Tensor, " _"]  # n + 1 of them
     row: Int[Tensor, " e"]
     col: Int[Tensor, " e"]
     weight: Float[Tensor, " e"]
@@ -171,6 +171,7 @@ class Graph:
         weight = data.edge_weight if "edge_weight" in data else None
         if weight is not None:
             check_weights(weight, edge_index.shape[1])
+            weight = weight.float()
         return cls(features_of(x), Adjacency.from_edges(edge_index.long(), nodes, weight))
 
 

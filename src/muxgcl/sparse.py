@@ -20,7 +20,7 @@ from muxgcl.kernels.pieces import Pieces
 class Csr:
     """Rows of a sparse matrix: entries `rowptr[i]:rowptr[i + 1]` belong to row i."""
 
-    rowptr: Int[Tensor, " rows+1"]
+    rowptr: Int[Tensor, " _"]  # rows + 1 of them
     col: Int[Tensor, " e"]
     value: Float[Tensor, " e"]
     columns: int
@@ -127,7 +127,7 @@ def compress(
     return Csr(rowptr, col[order], value[order], columns, Pieces.of(rowptr))
 
 
-def row_pointer(row: Int[Tensor, " e"], rows: int) -> Int[Tensor, " rows+1"]:
+def row_pointer(row: Int[Tensor, " e"], rows: int) -> Int[Tensor, " {rows}+1"]:
     """Where each row's entries begin once they are sorted by row."""
     counts = torch.bincount(row, minlength=rows)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])

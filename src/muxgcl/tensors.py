@@ -8,6 +8,7 @@ from collections.abc import KeysView, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from muxgcl.shapes import EdgeIndex, PerEdge
@@ -79,14 +80,14 @@ def is_pyg(graph: Any) -> "TypeGuard[Data]":
     return loaded is not None and isinstance(graph, loaded.Data)
 
 
-def both_ways(edge_index: EdgeIndex, nodes: int) -> EdgeIndex:
+def both_ways(edge_index: EdgeIndex, nodes: int) -> Int[Tensor, "2 s"]:
     """Both directions of every edge, once, sorted, without self-loops."""
     return symmetric(edge_index, nodes)[0]
 
 
 def symmetric(
     edge_index: EdgeIndex, nodes: int, weight: PerEdge | None = None, *, loops: bool = False
-) -> tuple[EdgeIndex, PerEdge]:
+) -> tuple[Int[Tensor, "2 s"], Float[Tensor, " s"]]:
     """Both directions of every edge, once, sorted by row and column, and their weights.
 
     Args:

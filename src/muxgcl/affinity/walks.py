@@ -108,6 +108,8 @@ class Roads:
 
 def contains(ascending: Int[Tensor, " e"], wanted: Int[Tensor, " *w"]) -> Bool[Tensor, " *w"]:
     """Which of the wanted numbers are in a sorted list, by binary search."""
+    if len(ascending) == 0:
+        return torch.zeros_like(wanted, dtype=torch.bool)
     place = torch.searchsorted(ascending, wanted).clamp(max=len(ascending) - 1)
     return ascending[place] == wanted
 

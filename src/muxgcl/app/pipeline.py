@@ -195,7 +195,7 @@ def _judge(
     judging: Judging,
     loaded: Loaded,
     graph: Graph,
-    z: np.ndarray[Any, Any],
+    z: np.ndarray[Any, np.dtype[Any]],
     run: Run,
     fitted: Fitted,
 ) -> dict[str, Any]:

@@ -216,7 +216,7 @@ def _links(run: Run, data_root: Path | None, repeats: int, seed: int) -> dict[st
         return held_out_links(plan, loaded, repeats=repeats, seed=seed, on_block=bar)
 
 
-def _embeddings(run: Run, data_root: Path | None) -> tuple[Loaded, np.ndarray[Any, Any]]:
+def _embeddings(run: Run, data_root: Path | None) -> tuple[Loaded, np.ndarray[Any, np.dtype[Any]]]:
     """A run's graph and its embeddings, node by node."""
     loaded = _own_graph(run, data_root)
     ids, z = run.embeddings()

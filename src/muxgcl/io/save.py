@@ -12,7 +12,7 @@ from muxgcl.errors import UserError
 from muxgcl.io.files import write_atomically
 from muxgcl.io.table import is_number
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of one
 FORMATS = (".npz", ".npy", ".parquet", ".csv")
 

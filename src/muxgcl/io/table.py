@@ -82,7 +82,7 @@ def is_bag(matrix: Matrix) -> bool:
     """Whether a matrix is wide and mostly zeros, so that its columns are indicators or counts."""
     rows, columns = matrix.shape
     filled = matrix.nnz if isinstance(matrix, csr_array) else np.count_nonzero(matrix)
-    return columns >= WIDE and filled <= FILLED * rows * columns
+    return bool(columns >= WIDE and filled <= FILLED * rows * columns)
 
 
 def lean(matrix: Matrix) -> Matrix:

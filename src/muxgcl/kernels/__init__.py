@@ -18,6 +18,9 @@ from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 # of a training step in full precision, those outside the contrast too
 Backend = str
 BACKENDS = ("auto", "reference", "chunked", "fused")
+COLD = (
+    0.025  # below this all of a row's exponentials may underflow: `chunked` takes it into account
+)
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 
 
@@ -62,6 +65,8 @@ def contrast(
 
     The positive of an anchor is its own node in the next view of the keys.
     """
+    if backend == "auto" and temperature < COLD:
+        backend = "chunked"
     function = _function("contrast", resolve(backend, cuda=anchor.is_cuda))
     return function(anchor, keys, weight, temperature=temperature, nodes=nodes)
 

@@ -6,10 +6,14 @@ anchor's whole sum at once, and `contrast` takes loss and all gradients from one
     e = w * exp((a b' - 1) / t)      S = e 1          c = 1 / (t n (S + e^pos))
     d anchor = c * (e b)             d keys = e' (c * a)
 
+Where the temperature is so low that a whole row of e may underflow, each row's largest exponent,
+that of the positive included, is taken off first: loss and gradients are quotients of sums.
+
 `negative_sum` cannot know its upstream gradient in forward. It keeps V = e b, since then
 d anchor = g V / t costs nothing, and recomputes the tiles once for d keys.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,11 +32,29 @@ class _Tiles:
     """All tiles of one contrast: `for rows, push in tiles` gives [views * b] and [., m]."""
 
     def __init__(
-        self, anchor: Tensor, keys: Tensor, weight: PairWeight | None, temperature: float, ids: Ids
+        self,
+        anchor: Tensor,
+        keys: Tensor,
+        weight: PairWeight | None,
+        temperature: float,
+        ids: Ids,
+        floor: Tensor | None = None,
     ) -> None:
+        """With a `floor`, exponents lose their row's largest (at least the floor) where it is low.
+
+        What a row lost is in `shift`.
+        """
+        nodes = ids if isinstance(ids, int) else len(anchor)
+        if isinstance(ids, int) and len(anchor) % nodes:  # no whole views: look at every node
+            order = torch.arange(max(len(anchor), len(keys)), device=anchor.device) % nodes
+            ids, nodes = (order[: len(anchor)], order[: len(keys)]), len(anchor)
+        if weight is not None and (len(weight.rows) != nodes or len(keys) % len(weight.cols)):
+            weight = weight.expanded(nodes, len(keys))
         self.anchor, self.keys, self.weight, self.ids = anchor, keys, weight, ids
-        self.temperature = temperature
-        self.nodes = ids if isinstance(ids, int) else len(anchor)
+        self.temperature, self.nodes = temperature, nodes
+        lowest = -math.log(torch.finfo(anchor.dtype).tiny)
+        self.floor = floor if 2 / temperature > lowest else None  # exponents begin at -2 / t
+        self.shift = anchor.new_zeros(len(anchor))
         self.views = len(anchor) // self.nodes
         budget = GPU_TILE_BYTES if anchor.is_cuda else TILE_BYTES
         self.block = max(1, budget // (len(keys) * self.views * anchor.element_size()))
@@ -46,6 +68,8 @@ class _Tiles:
 
     def push(self, rows: Tensor, start: int, stop: int) -> Tensor:
         """Weight times exp((cosine - 1) / temperature), 0 where a key is the anchor's own node."""
+        if self.floor is not None:
+            return self._shifted(rows, start, stop, self.floor)
         block = stop - start
         push = torch.addmm(
             self.anchor.new_full((), -1 / self.temperature),
@@ -61,6 +85,23 @@ class _Tiles:
         else:
             self._clear_own(push, start, block)
         return push
+
+    def _shifted(self, rows: Tensor, start: int, stop: int, floor: Tensor) -> Tensor:
+        """The same, each row divided by the exponential of its shift."""
+        exponent = (self.anchor[rows] @ self.keys.T - 1) / self.temperature
+        if self.weight is not None:
+            tile = self.weight.tile(start, stop).log_()
+            exponent.view(self.views, stop - start, -1, tile.shape[1]).add_(tile[None, :, None])
+        exponent.masked_fill_(self._own(rows), -torch.inf)
+        self.shift[rows] = torch.maximum(exponent.amax(1), floor[rows])
+        return exponent.sub_(self.shift[rows, None]).exp_()
+
+    def _own(self, rows: Tensor) -> Tensor:
+        """Which keys are the own node of these anchors."""
+        if isinstance(self.ids, tuple):
+            return self.ids[0][rows, None] == self.ids[1]
+        key = torch.arange(len(self.keys), device=rows.device)
+        return rows[:, None] % self.nodes == key % self.nodes
 
     def _clear_own(self, push: Tensor, start: int, block: int) -> None:
         """Zero the diagonal that starts at column `start` of every key view."""
@@ -103,16 +144,17 @@ class _Contrast(torch.autograd.Function):
         step = nodes or len(anchor)
         positive = keys.roll(-step, 0)
         pull = ((anchor * positive).sum(1) - 1) / t
-        match = pull.exp()
         d_anchor, d_positive = torch.empty_like(anchor), torch.empty_like(positive)
         d_keys = torch.zeros_like(keys)
         loss = anchor.new_zeros(())
-        for rows, push in _Tiles(anchor, keys, weight, t, nodes):
-            whole = push.sum(1) + match[rows]
+        tiles = _Tiles(anchor, keys, weight, t, nodes, floor=pull)
+        for rows, push in tiles:
+            match = (pull[rows] - tiles.shift[rows]).exp()
+            whole = push.sum(1) + match
             share = (1 / (t * len(anchor))) / whole  # of the gradient, per unit of push
-            excess = (match[rows] * share - 1 / (t * len(anchor)))[:, None]
+            excess = (match * share - 1 / (t * len(anchor)))[:, None]
             near, far = anchor[rows], positive[rows]
-            loss += (whole.log() - pull[rows]).sum()
+            loss += (whole.log() + tiles.shift[rows] - pull[rows]).sum()
             d_anchor[rows] = torch.addmm(excess * far, push.mul_(share[:, None]), keys)
             d_positive[rows] = excess * near
             d_keys.addmm_(push.T, near)

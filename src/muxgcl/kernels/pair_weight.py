@@ -1,6 +1,7 @@
 """How much each negative counts, kept as two thin tables and never as a matrix."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from jaxtyping import Float, Int
@@ -36,5 +37,11 @@ class PairWeight:
 
     def stacked(self, anchors: int, keys: int) -> Float[Tensor, "anchors keys"]:
         """The whole matrix for stacked tables of anchors and keys; for definitions and tests."""
-        tile = self.tile(0, len(self.rows))
-        return tile.repeat(anchors // len(self.rows), keys // len(self.cols))
+        return self.expanded(anchors, keys).tile(0, anchors)
+
+    def expanded(self, anchors: int, keys: int) -> Self:
+        """With one row for each anchor and for each key."""
+        at = self.rows.device
+        rows = torch.arange(anchors, device=at) % len(self.rows)
+        cols = torch.arange(keys, device=at) % len(self.cols)
+        return replace(self, rows=self.rows[rows], cols=self.cols[cols])

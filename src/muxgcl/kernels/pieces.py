@@ -23,7 +23,7 @@ class Pieces:
     slots: int
 
     @classmethod
-    def of(cls, rowptr: Int[Tensor, " rows+1"]) -> Self:
+    def of(cls, rowptr: Int[Tensor, " _"]) -> Self:
         """Cut the rows."""
         lengths = rowptr.diff()
         count = (lengths + PIECE - 1).div(PIECE, rounding_mode="floor").clamp(min=1)

@@ -6,7 +6,8 @@ $$S_i = \sum_{j \not\sim i} w_{ij}\, e^{(\langle a_i, b_j\rangle - 1)/\tau}, \qq
 
 $j \not\sim i$: key j is not the anchor's own node. Tables of several views are stacked: row i of a
 table belongs to node `i % nodes` (by default as many nodes as anchors), or the node of every anchor
-and key is given. Subtracting 1, a cosine's maximum, keeps the exponential in range.
+and key is given. Subtracting 1, a cosine's maximum, keeps the exponential in range. `contrast` adds
+up logarithms, so no temperature is too low for it.
 """
 
 import torch
@@ -56,9 +57,14 @@ def contrast(
     The positive of an anchor is its own node in the next view of the keys (in the only one, where
     there is one): of two stacked views each is pulled to the other.
     """
-    negatives = negative_sum(anchor, keys, weight, temperature=temperature, nodes=nodes)
+    exponent = (anchor @ keys.T - 1) / temperature  # [n, m]
+    if weight is not None:
+        exponent = exponent + weight.stacked(len(anchor), len(keys)).log()
+    own = same_node(len(anchor), len(keys), nodes, anchor.device)
+    exponent = exponent.masked_fill(own, -torch.inf)
     positive = keys.roll(-(nodes or len(anchor)), 0)
-    return info_nce(anchor, positive, negatives, temperature=temperature).mean()
+    pull = ((anchor * positive).sum(1) - 1) / temperature
+    return (torch.cat([pull[:, None], exponent], 1).logsumexp(1) - pull).mean()
 
 
 def info_nce(anchor: Nodes, positive: Nodes, negatives: PerNode, *, temperature: float) -> PerNode:

@@ -11,12 +11,14 @@ turned: here it is minimised).
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from muxgcl.errors import UserError
 from muxgcl.kernels import Backend, PairWeight, contrast
 from muxgcl.shapes import Nodes, Scalar
 
+Patches = Float[Tensor, "p r"]  # one row a node
 Direction = Literal["paper", "released"]
 Likelihood = Literal["half", "clamp"]
 # eta, the likelihood of a false negative, as 1 - eta = offset + slope * cosine (then cut to [0, 1])
@@ -69,7 +71,7 @@ class MultiplexPatchContrast(nn.Module):
         return {*self.terms, self.last}
 
     def forward(
-        self, tables: Mapping[int, Nodes], patches: Sequence[Nodes] | None = None
+        self, tables: Mapping[int, Nodes], patches: Sequence[Patches] | None = None
     ) -> dict[str, Scalar]:
         """The weighted term of each scale.
 

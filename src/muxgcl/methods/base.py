@@ -1,6 +1,6 @@
 """What every method is: a module with a loss over a graph and an embedding of a graph."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from muxgcl.augment import clean
 from muxgcl.graph import Graph
 from muxgcl.kernels import Backend
+from muxgcl.methods.parts.of_graph import OfGraph
 from muxgcl.nn.adam import Adam
 from muxgcl.shapes import Nodes, Scalar
 
@@ -27,7 +28,7 @@ class Context:
     on_prepare: Callable[[int, int], None] | None = None  # told of steps done and to do
 
 
-class Method(nn.Module):
+class Method(nn.Module, ABC):
     """One paper, one file. Training minimises the sum of the terms that `loss` returns."""
 
     name: ClassVar[str]
@@ -53,6 +54,12 @@ class Method(nn.Module):
 
     def after_step(self) -> None:
         """What a method does after each optimizer step, such as moving an average."""
+
+    def forget(self) -> None:
+        """Let go of the training graph and of what was computed from it for training alone."""
+        for value in vars(self).values():
+            if isinstance(value, OfGraph):
+                value.forget()
 
     def reach(self, milestone: int) -> None:
         """What the host does at a milestone."""

@@ -19,7 +19,7 @@ out.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -114,6 +114,7 @@ class Costa(Method):
         return contrast(one, two, temperature=self.cfg.temperature, backend=self.backend)
 
 
+@runtime_checkable
 class Blocks(Protocol):
     """A matrix that is known block of rows by block of rows."""
 

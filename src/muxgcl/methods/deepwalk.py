@@ -64,7 +64,7 @@ class Deepwalk(Method):
     def __init__(self, graph: Graph, cfg: DeepwalkConfig, context: Context) -> None:
         super().__init__()
         self.cfg = cfg
-        self.roads = OfGraph(lambda graph: Roads.of(graph.adjacency))
+        self.roads = OfGraph(roads_of)
         self.starts = OfGraph(self._starts)
         self.model = SkipGram(
             graph.num_nodes, cfg.width, context=cfg.walk_context, negatives=cfg.negatives
@@ -119,6 +119,11 @@ class Deepwalk(Method):
     def after_step(self) -> None:
         """Go on in the schedule."""
         self.schedule.advance()
+
+
+def roads_of(graph: Graph) -> Roads:
+    """The graph as a walker needs it."""
+    return Roads.of(graph.adjacency)
 
 
 def key_of(graph: Graph) -> Tensor:

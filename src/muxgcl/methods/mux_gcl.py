@@ -89,3 +89,8 @@ class MuxGcl(Method):
         scales = self.encoder(both(graph, self.views), self.contrast.scales)
         unit = self.projector(torch.cat([*scales.values()])).chunk(len(scales))
         return self.contrast(dict(zip(scales, unit, strict=True)), self.patches)
+
+    def forget(self) -> None:
+        """Let go of the patches too: only the loss reads them."""
+        super().forget()
+        self.patches = None

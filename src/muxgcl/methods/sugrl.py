@@ -28,6 +28,7 @@ from muxgcl.graph import Features, Graph
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
 from muxgcl.shapes import Nodes, Scalar
+from muxgcl.sparse import SparseMatrix
 
 HIDDEN_DROPOUT = 0.2  # on the anchors before they are propagated
 NEIGHBOURS = 5  # sampled for the second positive
@@ -66,7 +67,7 @@ class Sugrl(Method):
         super().__init__()
         self.cfg = cfg
         self.scaled = features_scaled(cfg.row_normalize)
-        self.propagation = OfGraph(lambda graph: graph.adjacency.propagation())
+        self.propagation = OfGraph(propagation)
         self.transposed = OfGraph(transposed_order)
         widths = [graph.num_features, *cfg.widths]
         self.kernels = nn.ParameterList(
@@ -100,6 +101,11 @@ class Sugrl(Method):
     def embed(self, graph: Graph) -> Nodes:
         """The perceptron's output, propagated once."""
         return self.propagation(graph) @ self.perceptron(self.scaled(graph).features)
+
+
+def propagation(graph: Graph) -> SparseMatrix:
+    """The normalised adjacency with self-loops."""
+    return graph.adjacency.propagation()
 
 
 def triplet_terms(

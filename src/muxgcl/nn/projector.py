@@ -4,7 +4,7 @@ from torch import nn
 from torch.nn.functional import elu
 
 from muxgcl.nn.bias import add_bias
-from muxgcl.shapes import Nodes
+from muxgcl.shapes import Nodes, Scale
 
 ZERO = 1e-12  # a row shorter than that has no direction
 
@@ -17,7 +17,7 @@ class Projector(nn.Module):
         self.first = nn.Linear(width, hidden)
         self.second = nn.Linear(hidden, out or width)
 
-    def forward(self, nodes: Nodes) -> Nodes:
+    def forward(self, nodes: Scale) -> Nodes:
         """Unit rows, ready for a contrast by cosine."""
         hidden = elu(add_bias(nodes @ self.first.weight.T, self.first.bias), inplace=True)
         return unit_rows(add_bias(hidden @ self.second.weight.T, self.second.bias))

@@ -9,7 +9,7 @@ import numpy as np
 from muxgcl.errors import UserError
 from muxgcl.evaluate.arrays import Edges, Labels, Rows
 
-Column = np.ndarray[Any, Any]  # one value a node: numbers or text
+Column = np.ndarray[Any, np.dtype[Any]]  # one value a node: numbers or text
 Histogram = Mapping[str, Any]  # counts between `edges`: one more edge than counts
 
 

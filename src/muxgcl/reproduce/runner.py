@@ -23,7 +23,7 @@ from muxgcl.runs.environment import pick_device
 from muxgcl.runs.scoring import labels_of
 from muxgcl.tensors import AnyData
 
-Labels = np.ndarray[Any, Any]
+Labels = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(slots=True)

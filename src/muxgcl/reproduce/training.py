@@ -56,7 +56,7 @@ class Pending:
 def train_and_score(
     jobs: Sequence[Job],
     graph: Graph,
-    labels: np.ndarray[Any, Any],
+    labels: np.ndarray[Any, np.dtype[Any]],
     workers: Workers,
     *,
     device: str,

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from muxgcl.evaluate import PaperProtocol, cluster, holdout
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 AHEAD = 3  # pieces of work a worker that may wait: embeddings take memory
 
 

@@ -209,13 +209,13 @@ class Run:
 
     # results ------------------------------------------------------------------------------------
 
-    def save_embeddings(self, ids: np.ndarray[Any, Any], embedding: Tensor) -> None:
+    def save_embeddings(self, ids: np.ndarray[Any, np.dtype[Any]], embedding: Tensor) -> None:
         """Node ids and their embeddings."""
         table = embedding.detach().cpu().float().numpy()
         check_numbers(self.embeddings_file, table)
         write_atomically(self.embeddings_file, lambda file: np.savez(file, id=ids, embedding=table))
 
-    def embeddings(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def embeddings(self) -> tuple[np.ndarray[Any, np.dtype[Any]], np.ndarray[Any, np.dtype[Any]]]:
         """Node ids and their embeddings."""
         if not self.embeddings_file.exists():
             raise UserError(f"{self.path} has no embeddings yet")
@@ -225,7 +225,7 @@ class Run:
         """Labels, names of classes, edges and `column:NAME` of the nodes; what there is of them."""
         return contents.read_nodes(self.nodes_file) if self.nodes_file.exists() else {}
 
-    def labels(self) -> np.ndarray[Any, Any] | None:
+    def labels(self) -> np.ndarray[Any, np.dtype[Any]] | None:
         """One class a node, -1 for none; None where no node has a label."""
         return self.nodes().get("label")
 

@@ -78,20 +78,17 @@ class Trainer:
         Past epoch `singly_from` every epoch is a block: someone wants to look at each.
         """
         size = GPU_BLOCK if self.graph.device.type == "cuda" else 1
-        with fast_products(self.tf32):
-            yield from self._blocks(size, singly_from)
-
-    def _blocks(self, size: int, singly_from: int | None) -> Iterator[list[Epoch]]:
         while self.epoch < self.cfg.epochs:
             left = (singly_from if singly_from is not None else self.cfg.epochs) - self.epoch
             count = min(size, left) if left > 0 else 1
             ahead = [m - self.epoch for m in self.method.milestones if m > self.epoch]
             count = min(count, *ahead) if ahead else count
-            if self.captures and self._replay is None:
-                self._capture()
-            begin = time.perf_counter()
-            history = [self._advance() for _ in range(count)]
-            values = torch.stack(history).tolist()  # the one wait for the device
+            with fast_products(self.tf32):  # not while the caller has the block in hand
+                if self.captures and self._replay is None:
+                    self._capture()
+                begin = time.perf_counter()
+                history = [self._advance() for _ in range(count)]
+                values = torch.stack(history).tolist()  # the one wait for the device
             seconds = (time.perf_counter() - begin) / count
             first = self.epoch - count + 1
             block = [

@@ -28,7 +28,7 @@ from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
 from muxgcl.tensors import AnyData
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 PROTOCOLS = ("holdout", "public", "paper")
 MOST_SPLITS = 10_000
 PROBE_WIDTH = 512  # of an embedding, as far as memory is reckoned before there is one

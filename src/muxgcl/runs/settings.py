@@ -53,7 +53,7 @@ def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
         name = "paper"
     if name not in tables:
         raise UserError(f"{method} has no preset {name!r}; it has {', '.join(tables)}")
-    return dict(tables[name].get(dataset) or tables[name].get("default") or {})
+    return _without_source(tables[name].get(dataset) or tables[name].get("default") or {})
 
 
 def _settings_file(path: Path) -> dict[str, Any]:
@@ -65,13 +65,18 @@ def _settings_file(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is not a table of settings: {error}") from None
     if nested := [key for key, value in table.items() if isinstance(value, dict)]:
         raise UserError(f"{path} must be one flat table of settings, but has [{nested[0]}]")
-    return table
+    return _without_source(table)
+
+
+def _without_source(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings alone: `source` tells a reader of the file where they come from."""
+    return {key: value for key, value in table.items() if key != "source"}
 
 
 def split_settings(values: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
     """Build several configs from one flat table; a key that none of them has is an error."""
     known = [name for kind in kinds for name in hints(kind)]
-    if unknown := [key for key in values if key not in known and key != "source"]:
+    if unknown := [key for key in values if key not in known]:
         raise UserError(unknown_name("setting", unknown[0], known))
     return [
         kind(**{k: convert(k, v, hints(kind)[k]) for k, v in values.items() if k in hints(kind)})
@@ -124,6 +129,8 @@ def _convert(value: Any, hint: Any) -> Any:
         if (word := str(value).lower()) not in ("true", "false"):
             raise ValueError
         return word == "true"
+    if hint in (int, float) and isinstance(value, bool):
+        raise ValueError
     if hint is int and not isinstance(value, str) and int(value) != value:
         raise ValueError
     found = hint(value)
@@ -154,13 +161,13 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
 
 def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
     """Tables of plain values as TOML text; what is None is left out."""
-    return tomli_w.dumps({title: _given(table) for title, table in tables.items()})
+    return tomli_w.dumps({title: _without_none(table) for title, table in tables.items()})
 
 
 def settings_toml(table: Mapping[str, Any]) -> str:
     """One flat table as TOML text; what is None is left out."""
-    return tomli_w.dumps(_given(table))
+    return tomli_w.dumps(_without_none(table))
 
 
-def _given(table: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if value is not None}

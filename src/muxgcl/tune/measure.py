@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,7 @@ FIRST_SEED = 100  # of training and of hidden edges: results are reported with o
 OnBlock = Callable[[list[Epoch]], None]
 
 
+@runtime_checkable
 class Measure(Protocol):
     """Trains and judges; the first of its figures is what settings are chosen by."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,7 +16,8 @@ class OfGraph(Generic[T]):
     """A function of the graph that remembers its last answer.
 
     Training asks it about one graph at every step and pays once; another graph, as in embedding
-    new nodes, gets its own answer. It is no module: nothing of it goes into a checkpoint.
+    new nodes, gets its own answer. It is no module: nothing of it goes into a checkpoint, and of a
+    pickle only the function is part.
     """
 
     def __init__(self, compute: Callable[[Graph], T]) -> None:
@@ -29,10 +30,22 @@ class OfGraph(Generic[T]):
             self._last = graph, self._compute(graph)
         return self._last[1]
 
+    def forget(self) -> None:
+        """Let go of the graph and of the answer."""
+        self._last = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_compute": self._compute, "_last": None}
+
 
 def features_scaled(row_normalize: bool) -> OfGraph[Graph]:
     """The graph with rows of features that sum to one, or as it is."""
-    return OfGraph(row_normalized if row_normalize else lambda graph: graph)
+    return OfGraph(row_normalized if row_normalize else as_it_is)
+
+
+def as_it_is(graph: Graph) -> Graph:
+    """The graph itself."""
+    return graph
 
 
 def row_normalized(graph: Graph) -> Graph:
