@@ -1,24 +1,31 @@
 """Node embeddings by multiplex graph contrastive learning with soft negatives."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from muxgcl.errors import UserError
-from muxgcl.io import load_dataset
-from muxgcl.io.load import load
-from muxgcl.methods import METHODS
 
 if TYPE_CHECKING:
     from muxgcl.estimators import MuxGCL, NodeEmbedder
+    from muxgcl.io.load import load
+    from muxgcl.io.named import load_dataset
+    from muxgcl.methods import METHODS
 
 __version__ = "0.1.0"  # the build reads it from here
 
 __all__ = ["METHODS", "MuxGCL", "NodeEmbedder", "UserError", "__version__", "load", "load_dataset"]
 
+_HOMES = {
+    "METHODS": "muxgcl.methods",
+    "MuxGCL": "muxgcl.estimators",
+    "NodeEmbedder": "muxgcl.estimators",
+    "load": "muxgcl.io.load",
+    "load_dataset": "muxgcl.io.named",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """The estimators, when they are asked for: scikit-learn takes seconds to load."""
-    if name not in ("MuxGCL", "NodeEmbedder"):
+    """A name when it is asked for: torch and scikit-learn take seconds to load."""
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from muxgcl import estimators
-
-    return getattr(estimators, name)
+    return getattr(import_module(_HOMES[name]), name)

@@ -140,7 +140,7 @@ def _open_folder(
         for table in ("train", "method"):
             for key, value in asked[table].items():
                 wanted = list(value) if isinstance(value, tuple) else value
-                _same(run, key, before[table].get(key), wanted)
+                _same(run, key, before.get(table, {}).get(key), wanted)
         if run.checkpoint_file.is_file():
             run.checkpoint()  # a damaged one is named before any work
         return

@@ -74,6 +74,10 @@ class Source:
     @classmethod
     def from_table(cls, table: dict[str, Any], data_root: Path | None = None) -> "Source":
         """What `table` wrote."""
+        if unknown := sorted(set(table) - set(cls.__dataclass_fields__)):
+            raise UserError(f"config.toml: source.{unknown[0]} is not known")
+        if "graph" not in table:
+            raise UserError("config.toml: source.graph is missing")
         paths = ("data_root", "features", "labels")
         values: dict[str, Any] = {k: Path(v) if k in paths else v for k, v in table.items()}
         if data_root is not None:

@@ -51,10 +51,11 @@ app = typer.Typer(
 )
 
 
-def _tell_version(wanted: bool) -> None:
+def _tell_version(wanted: bool) -> bool:
     if wanted:
         typer.echo(f"muxgcl {__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
@@ -67,11 +68,11 @@ def _options(
     pass
 
 
-def main() -> None:
-    """Run the command line and leave with its status."""
+def run_given(arguments: list[str]) -> int:
+    """Load every command, then run one; its exit status."""
     from muxgcl.cli import commands  # noqa: F401  (each module adds its commands to `app`)
 
-    sys.exit(run(sys.argv[1:]))
+    return run(arguments)
 
 
 def run(arguments: list[str]) -> int:
@@ -96,6 +97,11 @@ def run(arguments: list[str]) -> int:
         return _fail("interrupted", INTERRUPTED, debug)
     except BrokenPipeError:
         return 1
+    except OSError as error:  # a file that may not be read, a name that is too long, a full disk
+        about = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{about}{error.strerror or error}", 2, debug)
+    except RecursionError:
+        return _fail("something is nested too deeply to be read", 2, debug)
     except (MemoryError, RuntimeError) as error:
         if not _out_of_memory(error):
             raise

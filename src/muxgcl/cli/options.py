@@ -47,7 +47,10 @@ DataRoot = Annotated[
     typer.Option(help="Where datasets lie; otherwise $MUXGCL_DATA, then the cache folder."),
 ]
 Splits = Annotated[int, typer.Option(help="How many random splits `holdout` takes.")]
-SplitSeed = Annotated[int, typer.Option(help="The seed of the splits, shared by all methods.")]
+SplitSeed = Annotated[
+    int,
+    typer.Option(min=0, max=2**32 - 1, help="The seed of the splits, shared by all methods."),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on the last line of output.")
 ]

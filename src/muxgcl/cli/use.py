@@ -26,7 +26,7 @@ from muxgcl.runs.fit import collapsed, restore
 from muxgcl.runs.folder import Run
 from muxgcl.runs.held_out import held_out_links
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import check_scoring, plain, score
+from muxgcl.runs.scoring import MOST_SPLITS, check_scoring, plain, score
 from muxgcl.runs.scoring import controls as score_controls
 
 OutFile = Annotated[
@@ -82,7 +82,9 @@ def embed(
             where = Source(graph=graph, data_root=data_root, **given)
             loaded = where.open(saved_encoding(trained))
         tensors = Graph.from_data(loaded.tensors)
-        wanted = tables["data"]["features"]
+        wanted = tables.get("data", {}).get("features")
+        if wanted is None:
+            raise UserError(f"{trained.config_file}: data.features is missing")
         if tensors.num_features != wanted:
             raise UserError(
                 f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
@@ -176,7 +178,7 @@ def cluster(
         int | None, typer.Option(help="How many clusters; as many as classes by default.")
     ] = None,
     repeats: Annotated[int, typer.Option(help="Independent runs of k-means.")] = 5,
-    seed: options.Seed = 0,
+    seed: options.SplitSeed = 0,
     out: OutFile = None,
     as_json: options.Json = False,
 ) -> None:
@@ -185,8 +187,8 @@ def cluster(
     trained.config()  # a folder that is no run is named
     ids, z = trained.embeddings()
     y = trained.labels()
-    if repeats < 1:
-        raise UserError(f"repeats must be at least 1, got {repeats}")
+    if not 1 <= repeats <= MOST_SPLITS:
+        raise UserError(f"repeats must be from 1 to {MOST_SPLITS:,}, got {repeats:,}")
     if clusters is None:
         if y is None:
             raise UserError("this graph has no labels: say how many clusters with --clusters")

@@ -96,7 +96,7 @@ class Npz:
         return array
 
 
-def _read_array(file: IO[bytes], size: int, name: str) -> Array:
+def _read_array(file: IO[bytes] | zipfile.ZipExtFile, size: int, name: str) -> Array:
     """Read an array of `size` bytes in all, header included."""
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:

@@ -51,7 +51,7 @@ class _Kind:
 class _Array:
     """An array that is still to be filled."""
 
-    value: np.ndarray[Any, Any] | None = None
+    value: np.ndarray[Any, np.dtype[Any]] | None = None
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ def _finished(value: Any) -> Any:
     raise UserError("it holds neither an array, a matrix nor a graph")
 
 
-def _filled(array: Any) -> np.ndarray[Any, Any]:
+def _filled(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
     if not isinstance(array, _Array) or array.value is None:
         raise UserError("an array in it is not filled")
     return array.value

@@ -86,7 +86,7 @@ def affinity_weights(record: RunRecord) -> Figure:
     return figure
 
 
-def _density(counts: list[int], edges: list[float]) -> Float[np.ndarray, " bins"]:
+def _density(counts: list[float], edges: list[float]) -> Float[np.ndarray, " bins"]:
     """Heights whose area is one; all zero where nothing was counted."""
     heights = np.asarray(counts, float)
     return heights / max(float(heights @ np.diff(np.asarray(edges, float))), 1e-12)

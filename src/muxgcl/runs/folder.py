@@ -221,7 +221,7 @@ class Run:
             raise UserError(f"{self.path} has no embeddings yet")
         return contents.read_embeddings(self.embeddings_file)
 
-    def nodes(self) -> dict[str, np.ndarray[Any, Any]]:
+    def nodes(self) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
         """Labels, names of classes, edges and `column:NAME` of the nodes; what there is of them."""
         return contents.read_nodes(self.nodes_file) if self.nodes_file.exists() else {}
 

@@ -17,8 +17,9 @@ from muxgcl.runs.fit import fit
 from muxgcl.runs.held_out import SHARE, without_links
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import labels_of
+from muxgcl.runs.scoring import MOST_SPLITS, labels_of
 
+MOST_SEEDS = 10_000
 FIRST_SEED = 100  # of training and of hidden edges: results are reported with others
 OnBlock = Callable[[list[Epoch]], None]
 
@@ -96,8 +97,8 @@ def tuning_splits(y: Labels, count: int = 20, seed: int = 0) -> list[Split]:
     All of them share one set of test nodes, four fifths of the labelled: whatever is chosen here,
     those labels had no part in it.
     """
-    if count < 1:
-        raise UserError(f"expected at least one split, got {count}")
+    if not 1 <= count <= MOST_SPLITS:
+        raise UserError(f"expected from 1 to {MOST_SPLITS:,} splits, got {count:,}")
     first = random_split(y, (seed, 0))
     pool, size = np.concatenate([first.train, first.val]), len(first.train)
     orders = [np.random.default_rng((seed, n)).permutation(pool) for n in range(1, count)]
@@ -114,8 +115,8 @@ def measure_of(
     split_seed: int = 0,
 ) -> Measure:
     """By labels where there are any, else by links, unless one is asked for."""
-    if seeds < 1:
-        raise UserError(f"seeds must be at least 1, got {seeds}")
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise UserError(f"seeds must be from 1 to {MOST_SEEDS:,}, got {seeds:,}")
     y = labels_of(loaded.tensors)
     if by == "labels" and y is None:
         raise UserError("this graph has no labels; without them settings are chosen by links")
