@@ -67,7 +67,8 @@ class Study:
             for trial in self.study.get_trials(states=[TrialState.COMPLETE, TrialState.FAIL])
             if trial.state == TrialState.COMPLETE or "failure" in trial.user_attrs
         ]
-        return [self._tried(number, trial) for number, trial in enumerate(ended, 1)]
+        with parsing(self.path, None):
+            return [self._tried(number, trial) for number, trial in enumerate(ended, 1)]
 
     def _tried(self, at: int, trial: Any) -> Tried:
         """One trial, once its figures and its point are known to be such."""
@@ -78,10 +79,9 @@ class Study:
             text(failure, f"{place}, failure")
         if failure is None and [trial.value] != list(figures.values())[:1]:
             raise UserError(f"{place}: its value is {trial.value}, but its figures are {figures}")
-        if absent := sorted(set(self.space) ^ set(trial.params)):
-            raise UserError(f"{place} is not in the space that is searched: {absent[0]}")
-        with parsing(self.path, None):
-            point = {name: _meant(self.space[name], value) for name, value in trial.params.items()}
+        if absent := set(self.space) ^ set(trial.params):
+            raise UserError(f"{place} is not in the space that is searched: {min(absent, key=str)}")
+        point = {name: _meant(self.space[name], value) for name, value in trial.params.items()}
         return Tried(at, point, figures, failure)
 
     def ask(self) -> tuple[Any, Point]:
@@ -147,7 +147,9 @@ def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point)
                 f"{path} was begun with another {name} ({before.get(name)}); this command asks "
                 f"for {facts[name]}: --study names another file"
             )
-        yield Study(path, study, space, start)
+        with parsing(path, None):
+            search = Study(path, study, space, start)
+        yield search
 
 
 def _code(value: Any, place: str) -> None:
