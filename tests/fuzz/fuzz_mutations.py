@@ -7,20 +7,21 @@ from typing import Any
 BYTES = (b"", b"\0", b"\xff", b"\n", b",", b'"', b"[", b"{", b"-", b"9" * 50, b"\xf0\x9f\x98\x80")
 NUMBERS = (0, 1, -1, 127, 255, 256, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1)
 WORDS = (
-    b"nan", b"inf", b"-1", b"1e308", b"1e-400", b"null", b"true", b"{}", b"[]", b"0x10", b"99999999",
-    b"1" + b"0" * 30, b"9" * 5000, b"\\ud800", b"../..", b"=1+1", b"<!DOCTYPE x>", b"\xed\xa0\x80",
+    b"nan", b"inf", b"-1", b"1e308", b"1e-400", b"null", b"true", b"{}", b"[]", b"0x10",
+    b"99999999", b"1" + b"0" * 30, b"9" * 5000, b"\\ud800", b"../..", b"=1+1",
+    b"<!DOCTYPE x>", b"\xed\xa0\x80",
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
-    None, True, -1, 0, 1, 1e308, -5, 10**6, 10**30, "x", "", "\ud800", "😀", [], {}, [[]], {"a": {}},
-    [1, "a"], float("nan"), float("inf"),
+    None, True, -1, 0, 1, 1e308, -5, 10**6, 10**30, "x", "", "\ud800", "😀", [], {}, [[]],
+    {"a": {}}, [1, "a"], float("nan"), float("inf"),
 )  # fmt: skip
 
 
 def mutated(content: bytes, rng: random.Random) -> bytes:
     """One to four changes; a file of JSON or JSON lines is changed by value half of the time."""
-    if content[:1] in (b"{", b"[") and rng.random() < 0.5:
-        if (changed := _by_value(content, rng)) is not None:
-            return changed
+    by_value = content[:1] in (b"{", b"[") and rng.random() < 0.5
+    if by_value and (changed := _by_value(content, rng)) is not None:
+        return changed
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         content = _once(content, rng)
     return content

@@ -118,8 +118,11 @@ def main() -> None:
             count = max(1, round(given.mutations * target.share))
             rows[target.name] = row = drive(target.name, count)
             finds = row["finds"]
-            print(f"{target.name}: {count} mutations, {row['refused']} refused, {row['read']} read, "
-                  f"{len(finds)} finds, slowest {row['slowest_s']:.2f} s", flush=True)  # fmt: skip
+            print(
+                f"{target.name}: {count} mutations, {row['refused']} refused, {row['read']} read, "
+                f"{len(finds)} finds, slowest {row['slowest_s']:.2f} s",
+                flush=True,
+            )
             for find in finds[:5]:
                 print(f"  #{find['number']} {find['kind']}: {find['told'].strip()}", flush=True)
     finds = [find for row in rows.values() for find in row["finds"]]

@@ -17,30 +17,29 @@ from typing import Any
 
 import numpy as np
 import torch
-
 from fuzz_mutations import mutated, strange_word
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from cli_cases import write_files  # noqa: E402
-from planetoid_cases import write_tiny  # noqa: E402
+from cli_cases import write_files
+from planetoid_cases import write_tiny
 
-from muxgcl.cli import commands  # noqa: E402, F401
-from muxgcl.cli.app import run as command_line  # noqa: E402
-from muxgcl.errors import UserError  # noqa: E402
-from muxgcl.graph import Graph  # noqa: E402
-from muxgcl.io import DATASETS, planted  # noqa: E402
-from muxgcl.io.load import load  # noqa: E402
-from muxgcl.io.raw_files import read_raw  # noqa: E402
-from muxgcl.io.schema import read_lines  # noqa: E402
-from muxgcl.methods import METHODS  # noqa: E402
-from muxgcl.report import read_run  # noqa: E402
-from muxgcl.report.scores import flatten  # noqa: E402
-from muxgcl.reproduce.check import doubts  # noqa: E402
-from muxgcl.reproduce.records import Shelf  # noqa: E402
-from muxgcl.runs.fit import fit, restore  # noqa: E402
-from muxgcl.runs.folder import Run  # noqa: E402
-from muxgcl.runs.plan import Plan, check  # noqa: E402
+from muxgcl.cli import commands  # noqa: F401
+from muxgcl.cli.app import run as command_line
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.io import DATASETS, planted
+from muxgcl.io.load import load
+from muxgcl.io.raw_files import read_raw
+from muxgcl.io.schema import read_lines
+from muxgcl.methods import METHODS
+from muxgcl.report import read_run
+from muxgcl.report.scores import flatten
+from muxgcl.reproduce.check import doubts
+from muxgcl.reproduce.records import Shelf
+from muxgcl.runs.fit import fit, restore
+from muxgcl.runs.folder import Run
+from muxgcl.runs.plan import Plan, check
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"width": 8, "projection": 8, "epochs": 3}
@@ -293,7 +292,9 @@ def _read_records(folder: Path) -> None:
 
 def _presets(folder: Path) -> None:
     text = "width = 8\nprojection = 8\nepochs = 3\nlr = 0.001\ntemperature = 0.5\n"
-    (folder / "mine.toml").write_text(text + "drop_edges = [0.2, 0.3]\nmask_features = [0.2, 0.3]\n")
+    (folder / "mine.toml").write_text(
+        text + "drop_edges = [0.2, 0.3]\nmask_features = [0.2, 0.3]\n"
+    )
 
 
 def _read_presets(folder: Path) -> None:

@@ -156,7 +156,7 @@ def _check_sizes(plan: Plan, graph: Graph) -> None:
             continue
         most = MOST_LAYERS if name in ("layers", "steps", "embed_steps") else MOST
         if value > most:
-            shown = f"{value:,}" if value < 10**30 else "a longer one"
+            shown = f"{value:,}" if value < 10**30 else "a longer number"
             raise UserError(f"{name} must be a whole number of at most {most:,}, got {shown}")
         if name.endswith(WIDTHS):
             rows = max(graph.num_nodes, graph.num_features, value)

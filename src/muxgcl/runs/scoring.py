@@ -48,9 +48,11 @@ def check_scoring(data: AnyData, protocols: Sequence[str], splits: int) -> list[
 
     A probe has one row of weights for each class, at each of its strengths.
     """
-    if not 1 <= splits <= MOST_SPLITS:
+    if splits < 1:
+        raise UserError(f"splits must be at least 1, got {splits}")
+    if splits > MOST_SPLITS:
         raise UserError(
-            f"splits must be from 1 to {MOST_SPLITS:,} (20 are enough for most questions), "
+            f"splits must be at most {MOST_SPLITS:,} (20 are enough for most questions), "
             f"got {splits:,}"
         )
     y = labels_of(data)

@@ -27,9 +27,11 @@ class TrainConfig:
     weight_decay: float = 1e-5
 
     def __post_init__(self) -> None:
-        if not 1 <= self.epochs <= MOST_EPOCHS:
-            shown = f"{self.epochs:,}" if abs(self.epochs) < 10**30 else "a longer one"
-            raise UserError(f"epochs must be from 1 to {MOST_EPOCHS:,}, got {shown}")
+        if self.epochs < 1:
+            raise UserError(f"epochs must be at least 1, got {self.epochs}")
+        if self.epochs > MOST_EPOCHS:
+            shown = f"{self.epochs:,}" if self.epochs < 10**30 else "a longer number"
+            raise UserError(f"epochs must be at most {MOST_EPOCHS:,}, got {shown}")
         if self.lr <= 0 or self.weight_decay < 0:
             raise UserError(
                 "lr must be positive and weight_decay not negative, "
@@ -154,6 +156,7 @@ def _describe(hint: Any) -> str:
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """One line that names the nearest known names, or all of them."""
     known = list(known)
+    name = name if len(name) <= 60 else name[:60] + "..."
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     return f"unknown {what} {name!r}; {advice}"
