@@ -115,8 +115,10 @@ def measure_of(
     split_seed: int = 0,
 ) -> Measure:
     """By labels where there are any, else by links, unless one is asked for."""
-    if not 1 <= seeds <= MOST_SEEDS:
-        raise UserError(f"seeds must be from 1 to {MOST_SEEDS:,}, got {seeds:,}")
+    if seeds < 1:
+        raise UserError(f"seeds must be at least 1, got {seeds}")
+    if seeds > MOST_SEEDS:
+        raise UserError(f"seeds must be at most {MOST_SEEDS:,}, got {seeds:,}")
     y = labels_of(loaded.tensors)
     if by == "labels" and y is None:
         raise UserError("this graph has no labels; without them settings are chosen by links")
