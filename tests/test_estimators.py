@@ -88,7 +88,6 @@ def test_a_random_state_is_drawn_from_in_fit_alone(graph: Data) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["0", 1.5, [1], np.ones(2)])
-@pytest.mark.usefixtures("unchecked")
 def test_a_random_state_of_another_type_is_refused(graph: Data, wrong: object) -> None:
     kind = type(wrong).__name__
     with pytest.raises(UserError, match=f"^random_state must be an integer, None, .* got {kind}$"):

@@ -40,7 +40,8 @@ class View:
         if isinstance(self.features, Tensor):
             return self._multiply(masked).flatten(0, 1)
         product = self.features @ masked.transpose(0, 1).flatten(1)  # [n, v * h]
-        return product.unflatten(1, (len(kept), -1)).transpose(0, 1).flatten(0, 1)
+        views: Tensor = product.unflatten(1, (len(kept), -1))
+        return views.transpose(0, 1).flatten(0, 1)
 
     def _multiply(self, weight: Float[Tensor, "*v f h"]) -> Float[Tensor, "*v n h"]:
         padding = self.features.shape[1] - weight.shape[-2]  # see `Graph.aligned_features`

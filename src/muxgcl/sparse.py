@@ -82,7 +82,8 @@ class SparseMatrix:
     transpose: Csr
 
     def __matmul__(self, dense: Float[Tensor, "columns d"]) -> Float[Tensor, "rows d"]:
-        return _Product.apply(dense, self.matrix, self.transpose)
+        found: Tensor = _Product.apply(dense, self.matrix, self.transpose)
+        return found
 
     @property
     def shape(self) -> tuple[int, int]:

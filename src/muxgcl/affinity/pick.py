@@ -34,4 +34,5 @@ class _Pick(torch.autograd.Function):
 
 def pick(table: Float[Tensor, "n d"], index: Int[Tensor, "*picks"]) -> Float[Tensor, "*picks d"]:
     """The table's rows of these numbers; two runs on a GPU give the same gradient to the bit."""
-    return _Pick.apply(table, index)
+    found: Tensor = _Pick.apply(table, index)
+    return found

@@ -31,7 +31,7 @@ def _timed(call: Callable[[], object], device: torch.device, group: int) -> floa
         call()
     end.record()
     torch.cuda.synchronize(device)
-    return start.elapsed_time(end) / group
+    return float(start.elapsed_time(end)) / group
 
 
 def captured(call: Callable[[], object], device: torch.device) -> Callable[[], object]:

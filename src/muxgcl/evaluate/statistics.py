@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from muxgcl.errors import UserError
 
-Scores = Sequence[float] | Float[np.ndarray, "..."]
+Scores = Sequence[float] | Sequence[Sequence[float]] | Float[np.ndarray, "..."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,8 @@ def negative_sum(
     nodes: Ids = None,
 ) -> PerNode:
     """Row-tiled twin of `reference.negative_sum`."""
-    return _NegativeSum.apply(anchor, keys, weight, temperature, nodes)
+    found: Tensor = _NegativeSum.apply(anchor, keys, weight, temperature, nodes)
+    return found
 
 
 def contrast(
@@ -187,4 +188,5 @@ def contrast(
     nodes: int | None = None,
 ) -> Scalar:
     """Row-tiled twin of `reference.contrast`; forward already holds every gradient."""
-    return _Contrast.apply(anchor, keys, weight, temperature, nodes)
+    found: Tensor = _Contrast.apply(anchor, keys, weight, temperature, nodes)
+    return found

@@ -90,4 +90,5 @@ def _grid(x: Tensor) -> tuple[int]:
 
 def unit_rows(nodes: Nodes, zero: float) -> Nodes:
     """Rows scaled to length 1; one no longer than `zero` becomes 0 and gets no gradient."""
-    return _UnitRows.apply(nodes, zero)
+    found: Tensor = _UnitRows.apply(nodes, zero)
+    return found

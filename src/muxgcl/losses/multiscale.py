@@ -8,7 +8,7 @@ by $\omega_{ij}^{Lk} = 1 - \eta(h_i^{(L)}, h_j^{(k)})$ (equations 1 to 5 of the 
 turned: here it is minimised).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from jaxtyping import Float
@@ -39,6 +39,8 @@ class MultiplexPatchContrast(nn.Module):
             (1 + cosine) / 2, "clamp" is max(0, cosine).
         backend: how to compute it; "auto" takes the fused kernel where it runs.
     """
+
+    __call__: Callable[..., dict[str, Scalar]]  # as `forward`; of a module torch only says Any
 
     def __init__(
         self,

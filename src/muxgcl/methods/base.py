@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,8 @@ from muxgcl.graph import Graph
 from muxgcl.kernels import Backend
 from muxgcl.methods.parts.of_graph import OfGraph
 from muxgcl.nn.adam import Adam
+from muxgcl.nn.gcn import GCN
+from muxgcl.nn.norm_gcn import NormGCN
 from muxgcl.shapes import Nodes, Scalar
 
 
@@ -50,7 +52,7 @@ class Method(nn.Module, ABC):
 
     def embed(self, graph: Graph) -> Nodes:
         """The embedding of every node of the un-augmented graph."""
-        return self.encoder.embed(clean(graph))
+        return cast(GCN | NormGCN, self.encoder).embed(clean(graph))
 
     def after_step(self) -> None:
         """What a method does after each optimizer step, such as moving an average."""
@@ -67,8 +69,6 @@ class Method(nn.Module, ABC):
     def optimizer(self, lr: float, weight_decay: float) -> Adam:
         """Adam, unless a paper says otherwise."""
         return Adam((p for p in self.parameters() if p.requires_grad), lr, weight_decay)
-
-    encoder: Any
 
 
 def total(terms: Mapping[str, Tensor]) -> Scalar:

@@ -17,6 +17,7 @@ O(s n) work, but a row mixes about s / ratio nodes rather than all. The single-v
 out.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -99,9 +100,10 @@ class Costa(Method):
         if self.cfg.sketch == "sparse":
             return sparse_sketch(rows, len(nodes), nodes.device) @ nodes
         if self._is_small(len(nodes)):
-            return torch.randn(rows, len(nodes), device=nodes.device) * rows**-0.5 @ nodes
+            return torch.randn(rows, len(nodes), device=nodes.device) / math.sqrt(rows) @ nodes
         seed = int(torch.randint(2**62, ()))  # drawn again in the backward pass, from the seed
-        return _Sketched.apply(nodes, Gaussian(rows, len(nodes), seed))
+        found: Tensor = _Sketched.apply(nodes, Gaussian(rows, len(nodes), seed))
+        return found
 
     def _rows(self, nodes: int) -> int:
         return max(1, int(self.cfg.ratio * nodes))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import dropout, selu
 
 from muxgcl.augment import clean
@@ -112,4 +112,5 @@ def modularity(clusters: Nodes, edges: SparseMatrix) -> Scalar:
 def collapse(clusters: Nodes) -> Scalar:
     """0 for clusters of equal size, sqrt(k) - 1 for one that has all nodes."""
     nodes, count = clusters.shape
-    return math.sqrt(count) / nodes * clusters.sum(0).norm() - 1
+    size: Tensor = clusters.sum(0).norm()
+    return size * (math.sqrt(count) / nodes) - 1

@@ -17,7 +17,7 @@ the ranges of c are settings (their code fixes 0 to 1 and 0 to 7, the appendix l
 the projector that the code builds and never calls is left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
@@ -111,6 +111,8 @@ class MaGcl(Method):
 
 class Filters(nn.Module):
     """Linear layers with a number of propagation steps each, chosen at every call."""
+
+    __call__: Callable[..., Nodes]  # as `forward`; of a module torch only says Any
 
     def __init__(self, widths: Sequence[int], act: Activation) -> None:
         super().__init__()

@@ -77,7 +77,7 @@ class Sugrl(Method):
 
     def perceptron(self, features: Features) -> Nodes:
         """Linear layers with a ReLU between them."""
-        hidden = features @ self.kernels[0] + self.biases[0]
+        hidden: Tensor = features @ self.kernels[0] + self.biases[0]
         for kernel, bias in zip(self.kernels[1:], self.biases[1:], strict=True):
             hidden = hidden.relu() @ kernel + bias
         return hidden

@@ -25,4 +25,5 @@ class _AddBias(torch.autograd.Function):
 
 def add_bias(table: Scale, bias: Float[Tensor, " h"]) -> Scale:
     """Add a bias to a table that nobody else holds."""
-    return _AddBias.apply(table, bias)
+    found: Tensor = _AddBias.apply(table, bias)
+    return found

@@ -10,7 +10,7 @@ $$\text{scale } k = \sigma\big(U^{(k)} W_{k+1} \cdots W_L\big), \qquad
 Scale 0 stays linear and no carried scale has a bias, as in the authors' code (which has L = 2).
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -54,6 +54,8 @@ class GCN(nn.Module):
         act: activation after every layer; one module serves all layers.
         final_activation: whether the last layer has one too.
     """
+
+    __call__: Callable[..., dict[int, Nodes]]  # as `forward`; of a module torch only says Any
 
     def __init__(
         self,

@@ -1,6 +1,8 @@
 """The small head between the encoder and the contrast; thrown away after training."""
 
-from torch import nn
+from collections.abc import Callable
+
+from torch import Tensor, nn
 from torch.nn.functional import elu
 
 from muxgcl.nn.bias import add_bias
@@ -11,6 +13,8 @@ ZERO = 1e-12  # a row shorter than that has no direction
 
 class Projector(nn.Module):
     """Two linear layers with an ELU between them; rows of the output are unit vectors."""
+
+    __call__: Callable[..., Nodes]  # as `forward`; of a module torch only says Any
 
     def __init__(self, width: int, hidden: int, out: int | None = None) -> None:
         super().__init__()
@@ -29,5 +33,5 @@ def unit_rows(nodes: Nodes) -> Nodes:
         from muxgcl.kernels.unit import unit_rows as fused  # Triton loads only where it runs
 
         return fused(nodes, ZERO)
-    length = nodes.norm(dim=1, keepdim=True)
+    length: Tensor = nodes.norm(dim=1, keepdim=True)
     return nodes / length.clamp(min=ZERO) * (length > ZERO)

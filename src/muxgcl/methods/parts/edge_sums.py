@@ -18,12 +18,14 @@ BLOCK_BYTES = 32 << 20  # of gathered rows held at once
 
 def edge_dot(left: Nodes, right: Nodes, adjacency: Adjacency) -> PerEdge:
     """The product of both ends' rows on every edge."""
-    return _EdgeDot.apply(left, right, adjacency)
+    found: Tensor = _EdgeDot.apply(left, right, adjacency)
+    return found
 
 
 def row_sum(values: PerEdge, adjacency: Adjacency) -> PerNode:
     """The sum over every node's edges."""
-    return _RowSum.apply(values, adjacency)
+    found: Tensor = _RowSum.apply(values, adjacency)
+    return found
 
 
 class _EdgeDot(torch.autograd.Function):

@@ -188,7 +188,6 @@ def test_a_bad_graph_is_refused_at_the_door(data: Data, words: str) -> None:
 
 
 @pytest.mark.parametrize("bad", [{"layers": 0}, {"act": "gelu"}])
-@pytest.mark.usefixtures("unchecked")
 def test_bad_encoder_settings_are_named(bad: dict) -> None:
     with pytest.raises(UserError):
         GCN(6, 4, **bad)

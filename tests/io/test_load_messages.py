@@ -20,7 +20,7 @@ from npy_header import npy_header
 from muxgcl.errors import UserError
 from muxgcl.io.load import load
 
-DOCUMENT = Path(__file__).parent.parent / "docs" / "data-formats.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "data-formats.md"
 Mistake = Callable[[pytest.MonkeyPatch], object]
 MISTAKES: dict[str, Mistake] = {}
 

@@ -24,7 +24,7 @@ from muxgcl.runs.settings import TrainConfig, preset, split_settings
 from muxgcl.seeding import seeded
 
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
-DATA_ROOT = Path(__file__).parents[2] / "shared" / "datasets"
+DATA_ROOT = Path(__file__).parents[3] / "shared" / "datasets"
 ALL = pytest.mark.parametrize("name", METHODS)
 TRAINED = pytest.mark.parametrize("name", [k for k, kind in METHODS.items() if kind.trainable])
 SCALING = [k for k, kind in METHODS.items() if "row_normalize" in kind.Config.__dataclass_fields__]

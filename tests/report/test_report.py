@@ -351,6 +351,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
         ({"embedding": np.zeros((0, 2))}, r"got shape \(0, 2\)"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_parts_that_do_not_fit_are_refused(part: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         run_record(**part)

@@ -30,7 +30,7 @@ from muxgcl.reproduce.training import Pending, ready
 from muxgcl.reproduce.workers import Workers
 from muxgcl.runs.fit import fit
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def tiny(name: str, root: Path | None) -> Data:

@@ -54,7 +54,7 @@ def test_check_names_each_bad_record_and_counts_them(
 
 
 def test_the_records_of_this_repository_are_sound(capsys: pytest.CaptureFixture[str]) -> None:
-    records = Path(__file__).resolve().parents[1] / "records"
+    records = Path(__file__).resolve().parents[2] / "records"
     assert run(["reproduce", "--check", "--records", str(records)]) == 0, capsys.readouterr().err
 
 

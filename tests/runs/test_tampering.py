@@ -287,7 +287,7 @@ def test_a_checkpoint_without_a_checksum_is_refused(run: Run) -> None:
 
 def test_a_record_with_nan_or_of_another_shape_is_a_fault_not_a_traceback(tmp_path: Path) -> None:
     sound = json.loads(
-        (Path(__file__).parents[1] / "records" / "table1.jsonl").read_text().splitlines()[0]
+        (Path(__file__).parents[2] / "records" / "table1.jsonl").read_text().splitlines()[0]
     )
     assert fault_of(sound, "table1") == ""
     for name, value in (

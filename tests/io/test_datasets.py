@@ -24,7 +24,7 @@ from muxgcl.io.checksums import SHA256
 from muxgcl.io.named import SPLIT
 from muxgcl.io.same_nodes import same_nodes
 
-SHARED = Path(__file__).parents[1].resolve().parent / "shared" / "datasets"
+SHARED = Path(__file__).parents[2].resolve().parent / "shared" / "datasets"
 PUBLISHED = ["cora", "citeseer", "pubmed", "photo", "computers"]
 needs_published = pytest.mark.skipif(
     not SHARED.is_dir(), reason="the published raw files are not beside the repository"

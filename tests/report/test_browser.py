@@ -12,7 +12,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
-from test_report_page import hostile_record
+from test_page import hostile_record
 
 from muxgcl.report import RunRecord, compare, write_report
 from muxgcl.report import node_map as nodes

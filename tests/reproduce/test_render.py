@@ -1,6 +1,6 @@
 """Tables and figures from made-up records: golden files, and statistics against brute force.
 
-After a change that is meant: `MUXGCL_GOLDEN=write pytest tests/test_reproduce_render.py`.
+After a change that is meant: `MUXGCL_GOLDEN=write pytest tests/reproduce/test_render.py`.
 """
 
 import json
@@ -22,8 +22,8 @@ from muxgcl.reproduce.records import Found, Shelf
 from muxgcl.reproduce.render import render, told, write, write_figure
 from muxgcl.reproduce.typeset import Table, latex, markdown
 
-ROOT = Path(__file__).resolve().parents[1]
-GOLDEN = Path(__file__).parent / "golden"
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 @pytest.fixture(scope="module")
