@@ -68,6 +68,7 @@ def main() -> None:
             "kind": "parity",
             "dataset": name,
             "preset": args.preset,
+            "protocol": "holdout",
             "epochs": plan.train.epochs,
             "seeds": args.seeds,
             "splits": args.splits,

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from muxgcl.evaluate import holdout, summarise
+from muxgcl.evaluate import development_hash, holdout, summarise
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
 from muxgcl.io.files import append_lines
@@ -50,6 +50,8 @@ def main() -> None:
                         "method": args.method,
                         "dataset": name,
                         "preset": preset,
+                        "protocol": "holdout",
+                        "development": development_hash(data.y.numpy()),
                         "seed": seed,
                         "settings": asdict(plan.settings) | asdict(plan.train),
                         "epoch_ms": round(fitted.epoch_ms, 4),

@@ -212,8 +212,44 @@ def tiles() -> Drawing:
     return d
 
 
+def hops() -> Drawing:
+    """A perceptron on each node, then hops, then all of them side by side."""
+    d = Drawing(740, 270, "A perceptron on the features, its output over hops, and the embedding")
+    d.text((66, 30), "a view", "strong middle")
+    d.box((10, 196), (112, 44), "paper", radius=6)
+    d.text((66, 223), "features X", "middle")
+    d.text((66, 258), "entries, edges dropped", "small middle")
+    d.line((122, 218), (184, 218), "blue thick", arrow=True)
+    d.text((152, 208), "f", "math middle")
+    d.text((270, 30), "scales", "strong middle")
+    names = ("f(X)", "Â f(X)", "Â^{2} f(X)")
+    for k, name in enumerate(names):
+        y = 196 - 70 * k
+        d.box((188, y), (164, 44), "paper", radius=6)
+        d.box((188, y), (8, 44), "fill-blue", opacity=1 - 0.3 * k, radius=3)
+        d.text((210, y + 27), name, "math")
+        d.text((318, y + 27), f"scale {k}", "small middle")
+        d.line((352, y + 22), (440, 88 + 44 * (2 - k)), "line", arrow=True)
+        if k:
+            d.line((270, y + 70), (270, y + 46), "line", arrow=True)
+            d.text((280, y + 62), "propagate", "small")
+    d.text((536, 30), "training", "strong middle")
+    d.box((444, 66), (184, 132), "paper", radius=6)
+    d.text((536, 108), "projector, then", "middle")
+    d.text((536, 130), "scale 2 of one view", "middle")
+    d.text((536, 152), "against every scale", "middle")
+    d.text((536, 174), "of the other", "middle")
+    d.text((684, 30), "embedding", "strong middle")
+    for k in range(3):
+        d.box((654 + 20 * k, 66), (20, 132), "fill-blue", opacity=1 - 0.3 * k, radius=0)
+        d.text((664 + 20 * k, 216), str(k), "small middle")
+    d.text((684, 240), "unit rows,", "small middle")
+    d.text((684, 256), "side by side", "small middle")
+    return d
+
+
 FIGURES: tuple[Callable[[], Drawing], ...] = (
-    flow, views, pull_and_push, scales, multiplex, affinity, tiles,
+    flow, views, pull_and_push, scales, multiplex, affinity, hops, tiles,
 )  # fmt: skip
 
 if __name__ == "__main__":

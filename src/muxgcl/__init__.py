@@ -6,6 +6,20 @@ from typing import TYPE_CHECKING, Any
 from muxgcl.errors import UserError
 
 if TYPE_CHECKING:
+    from muxgcl.app import (
+        LoadOptions,
+        Observer,
+        Result,
+        RunOptions,
+        cluster_run,
+        embed,
+        evaluate_run,
+        predict_links,
+        report_runs,
+        run,
+        run_info,
+        run_seeds,
+    )
     from muxgcl.estimators import MuxGCL, NodeEmbedder
     from muxgcl.io.load import load
     from muxgcl.io.named import load_dataset
@@ -13,7 +27,27 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"  # the build reads it from here
 
-__all__ = ["METHODS", "MuxGCL", "NodeEmbedder", "UserError", "__version__", "load", "load_dataset"]
+__all__ = [
+    "METHODS",
+    "LoadOptions",
+    "MuxGCL",
+    "NodeEmbedder",
+    "Observer",
+    "Result",
+    "RunOptions",
+    "UserError",
+    "__version__",
+    "cluster_run",
+    "embed",
+    "evaluate_run",
+    "load",
+    "load_dataset",
+    "predict_links",
+    "report_runs",
+    "run",
+    "run_info",
+    "run_seeds",
+]
 
 _HOMES = {
     "METHODS": "muxgcl.methods",
@@ -21,6 +55,23 @@ _HOMES = {
     "NodeEmbedder": "muxgcl.estimators",
     "load": "muxgcl.io.load",
     "load_dataset": "muxgcl.io.named",
+    **dict.fromkeys(
+        (
+            "LoadOptions",
+            "Observer",
+            "Result",
+            "RunOptions",
+            "cluster_run",
+            "embed",
+            "evaluate_run",
+            "predict_links",
+            "report_runs",
+            "run",
+            "run_info",
+            "run_seeds",
+        ),
+        "muxgcl.app",
+    ),
 }
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import dropout, pad
 
 from muxgcl.errors import UserError
-from muxgcl.graph import Features, Graph
+from muxgcl.graph import Degrees, Features, Graph
 from muxgcl.shapes import PerEdge, PerFeature, Scale
 from muxgcl.sparse import SparseMatrix
 
@@ -59,6 +59,7 @@ class Corrupt:
 
     drop_edges: float = 0.0
     mask_features: float = 0.0
+    degrees: Degrees = "received"
 
     def __post_init__(self) -> None:
         for name in ("drop_edges", "mask_features"):
@@ -69,26 +70,52 @@ class Corrupt:
         """A fresh view; the graph is left as it was."""
         weight = drop_edges(graph, self.drop_edges) if self.drop_edges else None
         kept = keep_columns(graph, self.mask_features) if self.mask_features else None
-        return View(graph.adjacency.propagation(weight), graph.aligned_features, kept)
+        propagation = graph.adjacency.propagation(weight, self.degrees)
+        return View(propagation, graph.aligned_features, kept)
 
 
 def both(graph: Graph, rates: Sequence[Corrupt]) -> View:
     """Two fresh views, stacked: one pass through the encoder instead of two."""
-    return stacked(graph, [r.drop_edges for r in rates], [r.mask_features for r in rates])
+    drop, mask = [r.drop_edges for r in rates], [r.mask_features for r in rates]
+    return stacked(graph, drop, mask, rates[0].degrees)
 
 
 def stacked(
-    graph: Graph, drop: Sequence[float | PerEdge], mask: Sequence[float | PerFeature]
+    graph: Graph,
+    drop: Sequence[float | PerEdge],
+    mask: Sequence[float | PerFeature],
+    degrees: Degrees = "received",
 ) -> View:
     """The same with a probability for all edges or for each, and likewise for columns."""
+    propagation = _stacked_propagation(graph, drop, degrees)
+    chance = torch.rand(2, graph.num_features, device=graph.device)
+    columns = [c >= p for c, p in zip(chance, mask, strict=True)]
+    kept_columns = torch.stack(columns).float()
+    return View(propagation, graph.aligned_features, kept_columns)
+
+
+def dropped(graph: Graph, drop: Sequence[float], entries: float) -> View:
+    """Two fresh views, stacked, that lose edges and single entries of the features.
+
+    What is left of the features is scaled up by 1 / (1 - entries); zeros stay zero.
+    """
+    propagation = _stacked_propagation(graph, drop)
+    return View(propagation, drop_entries(graph.features_twice, entries))
+
+
+def _stacked_propagation(
+    graph: Graph, drop: Sequence[float | PerEdge], degrees: Degrees = "received"
+) -> SparseMatrix:
+    """Two copies of the graph, each with its own edges dropped."""
     adjacency = graph.twice
     chance = torch.rand(2, len(adjacency.weight) // 2, device=graph.device)
     kept = torch.cat([c >= p for c, p in zip(chance, drop, strict=True)])
-    chance = torch.rand(2, graph.num_features, device=graph.device)
-    columns = [c >= p for c, p in zip(chance, mask, strict=True)]
-    weight = adjacency.weight * (kept | adjacency.loop)
-    kept_columns = torch.stack(columns).float()
-    return View(adjacency.propagation(weight), graph.aligned_features, kept_columns)
+    return adjacency.propagation(adjacency.weight * (kept | adjacency.loop), degrees)
+
+
+def drop_entries(features: Features, p: float) -> Features:
+    """Each entry 0 with probability `p`, the others scaled up by 1 / (1 - p)."""
+    return dropout(features, p) if isinstance(features, Tensor) else features.dropout(p)
 
 
 def drop_edges(graph: Graph, p: float) -> PerEdge:

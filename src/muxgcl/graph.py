@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -22,6 +22,7 @@ from muxgcl.sparse import Csr, SparseMatrix, row_pointer
 from muxgcl.tensors import AnyData, symmetric
 
 Features = Float[Tensor, "n f"] | SparseMatrix
+Degrees = Literal["received", "sent", "each"]  # which degree an edge is divided by
 SPARSE_BELOW = 0.1  # share of non-zero features under which the sparse product wins
 
 
@@ -48,22 +49,36 @@ class Adjacency:
         keep = ~self.loop
         return torch.stack([self.col[keep], self.row[keep]])
 
-    def propagation(self, weight: PerEdge | None = None) -> SparseMatrix:
-        """$D^{-1/2} (A + I) D^{-1/2}$ with these edge weights; a dropped edge leaves the degree."""
+    def propagation(
+        self, weight: PerEdge | None = None, degrees: Degrees = "received"
+    ) -> SparseMatrix:
+        """$D^{-1/2} (A + I) D^{-1/2}$ with these edge weights; a dropped edge leaves the degree.
+
+        Dropping may leave an edge in one direction alone, and then it matters whose degree D is:
+        what a node receives ("received", as in PyG), what it sends ("sent"), or what the target
+        receives and the source sends ("each", as in DGL).
+        """
         weight = self.weight if weight is None else weight
+        if degrees == "received":
+            target = source = self._inverse_root_degree(weight)
+        else:
+            target = source = self._inverse_root_degree(weight[self.reverse])
+            if degrees == "each":
+                target = self._inverse_root_degree(weight)
+        return self.matrix(target[self.row] * weight * source[self.col])
+
+    def _inverse_root_degree(self, weight: PerEdge) -> Float[Tensor, " n"]:
         ones = weight.new_ones(self.nodes, 1)
-        degree = (
-            Csr(self.rowptr, self.col, weight, self.nodes, self.pieces).multiply(ones).squeeze(1)
-        )
-        inverse_root = degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt()
-        value = inverse_root[self.row] * weight * inverse_root[self.col]
-        return self.matrix(value)
+        rows = Csr(self.rowptr, self.col, weight, self.nodes, self.pieces)
+        degree = rows.multiply(ones).squeeze(1)
+        return degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt()
 
     def matrix(self, value: PerEdge) -> SparseMatrix:
         """This pattern with these values."""
         return SparseMatrix(
             matrix=Csr(self.rowptr, self.col, value, self.nodes, self.pieces),
             transpose=Csr(self.rowptr, self.col, value[self.reverse], self.nodes, self.pieces),
+            order=self.reverse,
         )
 
     def repeated(self, copies: int) -> Self:
@@ -123,6 +138,12 @@ class Graph:
         if isinstance(features, SparseMatrix) or not features.is_cuda or features.shape[1] % 4 == 0:
             return features
         return pad(features, (0, -features.shape[1] % 8))
+
+    @cached_property
+    def features_twice(self) -> Features:
+        """The features of two copies, one below the other."""
+        features = self.aligned_features
+        return torch.cat([features] * 2) if isinstance(features, Tensor) else features.repeated(2)
 
     @property
     def num_nodes(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import dropout
 
 from muxgcl.kernels.pieces import Pieces
 
@@ -80,6 +81,7 @@ class SparseMatrix:
 
     matrix: Csr
     transpose: Csr
+    order: Int[Tensor, " e"] | None = None  # where the transpose's entries are in the matrix
 
     def __matmul__(self, dense: Float[Tensor, "columns d"]) -> Float[Tensor, "rows d"]:
         found: Tensor = _Product.apply(dense, self.matrix, self.transpose)
@@ -97,7 +99,38 @@ class SparseMatrix:
 
     def to(self, device: torch.device | str) -> Self:
         """The same matrix on another device."""
-        return replace(self, matrix=self.matrix.to(device), transpose=self.transpose.to(device))
+        return replace(
+            self,
+            matrix=self.matrix.to(device),
+            transpose=self.transpose.to(device),
+            order=None if self.order is None else self.order.to(device),
+        )
+
+    def with_values(self, value: Float[Tensor, " e"]) -> Self:
+        """The same pattern with other values, given in the order of the rows."""
+        if self.order is None:
+            raise ValueError("a matrix without the order of its transpose cannot change its values")
+        return replace(
+            self,
+            matrix=replace(self.matrix, value=value),
+            transpose=replace(self.transpose, value=value[self.order]),
+        )
+
+    def dropout(self, p: float) -> Self:
+        """Each stored entry 0 with probability `p`, the others scaled up by 1 / (1 - p)."""
+        return self.with_values(dropout(self.matrix.value, p)) if p else self
+
+    def repeated(self, copies: int) -> Self:
+        """So many copies, one below the other."""
+        rows = self.matrix
+        step = torch.arange(copies, device=self.device)[:, None] * rows.rows
+        row = torch.arange(rows.rows, device=self.device).repeat_interleave(rows.rowptr.diff())
+        return self.from_entries(
+            (row + step).flatten(),
+            rows.col.repeat(copies),
+            rows.value.repeat(copies),
+            (copies * rows.rows, rows.columns),
+        )
 
     @classmethod
     def from_entries(
@@ -108,9 +141,12 @@ class SparseMatrix:
         shape: tuple[int, int],
     ) -> Self:
         """From a list of entries in any order."""
+        rows, columns = shape
+        by_row, by_column = (row * columns + col).argsort(), (col * rows + row).argsort()
         return cls(
-            matrix=compress(row, col, value, rows=shape[0], columns=shape[1]),
-            transpose=compress(col, row, value, rows=shape[1], columns=shape[0]),
+            matrix=compress(row, col, value, rows=rows, columns=columns, order=by_row),
+            transpose=compress(col, row, value, rows=columns, columns=rows, order=by_column),
+            order=by_row.argsort()[by_column],
         )
 
 
@@ -121,9 +157,11 @@ def compress(
     *,
     rows: int,
     columns: int,
+    order: Int[Tensor, " e"] | None = None,
 ) -> Csr:
-    """Entries in any order, sorted by row and column into CSR."""
-    order = (row * columns + col).argsort()
+    """Entries in any order, sorted by row and column into CSR; `order` sorts them, if known."""
+    if order is None:
+        order = (row * columns + col).argsort()
     rowptr = row_pointer(row, rows)
     return Csr(rowptr, col[order], value[order], columns, Pieces.of(rowptr))
 

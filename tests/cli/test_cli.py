@@ -16,6 +16,8 @@ from muxgcl.io import planted
 from muxgcl.runs.folder import Run
 from muxgcl.runs.settings import preset
 
+CONTROLS = {"raw", "A X", "A^2 X", "X|AX|A^2X", "untrained", "majority"}
+
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line(["--version"]) == 0
@@ -41,13 +43,15 @@ def test_json_is_one_object_and_all_of_standard_output(
     assert len(text.splitlines()) == 1
     assert list(found) == [
         "dataset", "method", "preset", "epochs", "seed", "device", "backend",
-        "loss", "epoch_ms", "peak_mib", "run", "scores",
+        "loss", "epoch_ms", "peak_mib", "run", "scores", "verdict",
     ]  # fmt: skip
     assert (found["dataset"], found["method"], found["epochs"]) == ("edges", "mux-gcl", 2)
     assert set(found["scores"]["holdout"]["accuracy"]) == {"mean", "std", "n"}
     assert found["scores"]["holdout"]["accuracy"]["n"] == 2
     assert 0 <= found["scores"]["holdout"]["accuracy"]["mean"] <= 100
     assert set(found["scores"]["clustering"]) == {"nmi", "ari"}
+    assert set(found["scores"]["controls"]) == CONTROLS
+    assert found["verdict"]["control"] in CONTROLS
     names = {p.name for p in Path(out).iterdir() if not p.name.startswith(".")}
     assert names >= {
         "config.toml", "metrics.jsonl", "checkpoint.safetensors", "embeddings.npz",
@@ -136,7 +140,7 @@ def test_evaluate_and_cluster_add_their_scores(
     assert json.loads(text)["scores"]["clustering"]["nmi"]["n"] == 2
     scores = Run(trained).scores()
     assert set(scores) == {"holdout", "clustering", "controls"}
-    assert set(scores["controls"]) == {"raw", "untrained", "propagation"}
+    assert set(scores["controls"]) == CONTROLS
 
 
 def test_brackets_in_names_are_told_as_they_are(
@@ -177,7 +181,10 @@ def test_bench_kernels_prints_its_rows(capsys: pytest.CaptureFixture[str]) -> No
 MISTAKES = {
     "unknown dataset": (["run", "corra"], "did you mean cora"),
     "unknown method": (["run", "GRAPH", "--method", "gracee"], "did you mean grace"),
-    "unknown preset": (["run", "GRAPH", "--preset", "fast"], "no preset 'fast'"),
+    "unknown preset": (
+        ["run", "GRAPH", "--preset", "fast"],
+        "no preset 'fast'; it has best, paper, quick, auto",
+    ),
     "unknown setting": (["run", "GRAPH", "--set", "widht=3"], "did you mean width"),
     "no such path": (["run", "/no/such/edges.csv"], "/no/such/edges.csv: no such file or folder"),
     "negative scale": (["run", "GRAPH", "--set", "scale_weights=-1,1,1"], "not be negative"),
@@ -217,6 +224,14 @@ MISTAKES = {
     "not a run": (["embed", "/tmp"], "not a run folder"),
     "no run to cluster": (["cluster", "EMPTY"], "not a run folder"),
     "no run to evaluate": (["evaluate", "EMPTY"], "not a run folder"),
+    "files of a named dataset": (
+        ["run", "cora", "--features", "x.csv", "--labels", "y.csv"],
+        "cora is a dataset: features (--features) is for a graph that is read from files",
+    ),
+    "a protocol without labels": (
+        ["run", "EDGES", "--protocol", "public", "--controls"],
+        "protocol public needs labels, and this graph has none",
+    ),
     "absent dataset": (["run", "photo", "--data-root", "EMPTY"], "photo"),
 }
 
@@ -230,7 +245,8 @@ def test_a_mistake_is_one_line_and_status_2(
     monkeypatch.setattr("muxgcl.io.named.urlopen", _no_network)
     words, message = MISTAKES[name]
     words = [w for word in words for w in (own if word == "GRAPH" else [word])]
-    words = [str(tmp_path) if word == "EMPTY" else word for word in words]
+    places = {"EMPTY": str(tmp_path), "EDGES": own[0]}
+    words = [places.get(word, word) for word in words]
     status, out, err = ask(capsys, *words)
     assert status == 2
     assert out == ""

@@ -8,6 +8,7 @@ from reproduce_cases import SMALL, fill
 
 from muxgcl.cli import commands  # noqa: F401  (each module adds its commands)
 from muxgcl.cli.app import run
+from muxgcl.reproduce.searches import HALVES
 
 GRACE = SMALL.scored("grace", "cora")
 SCOPE = ["--datasets", "cora,photo", "--methods", "raw,sgc", "--methods", "dgi,grace,mux-gcl"]
@@ -53,6 +54,21 @@ def test_check_names_each_bad_record_and_counts_them(
     assert len(json.loads(out)["doubts"]) == 2
 
 
+def test_check_refuses_a_search_that_read_labels_of_test_nodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(tmp_path, GRACE)
+    row = {"dataset": "cora", "labels": "development", "development": HALVES["cora"]}
+    file = tmp_path / "hop-search.jsonl"
+    file.write_text(json.dumps(row | {"split_seed": 1000}) + "\n")
+    assert run(["reproduce", "--check", "--records", str(tmp_path)]) == 0
+    assert "3 records" in capsys.readouterr().err
+    file.write_text(json.dumps(row | {"split_seed": 1000, "labels": "all"}) + "\n")
+    assert run(["reproduce", "--check", "--records", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert "hop-search.jsonl:1: the search read labels outside the development half" in err
+
+
 def test_the_records_of_this_repository_are_sound(capsys: pytest.CaptureFixture[str]) -> None:
     records = Path(__file__).resolve().parents[2] / "records"
     assert run(["reproduce", "--check", "--records", str(records)]) == 0, capsys.readouterr().err
@@ -61,7 +77,8 @@ def test_the_records_of_this_repository_are_sound(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ([], "expected one of table1"),
+        ([], "expected one of hops, table1"),
+        (["hops", "--parts", "mian"], "unknown part of hops 'mian'; did you mean main"),
         (["table6"], "table6"),
         (["table1", "--datasets", "coral"], "unknown dataset 'coral'; did you mean cora?"),
         (["table1", "--methods", "grac"], "unknown method 'grac'; did you mean grace"),

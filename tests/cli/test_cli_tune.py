@@ -9,12 +9,16 @@ from typing import Any
 import pandas
 import pytest
 
+from muxgcl.app.log import logged
 from muxgcl.cli import app, commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import INTERRUPTED
 from muxgcl.cli.app import run as command_line
-from muxgcl.app.log import Log, logged
+from muxgcl.evaluate import development_hash, development_splits, probe
+from muxgcl.evaluate.development import development_labels
 from muxgcl.graph import Graph
 from muxgcl.io import planted
+from muxgcl.io.load import load
+from muxgcl.runs.controls import features_table
 from muxgcl.runs.fit import fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
@@ -50,13 +54,24 @@ def test_the_written_settings_are_taken_by_run(
     found = json.loads(capsys.readouterr().out)
     assert (found["trials"], found["failed"], found["method"]) == (3, 0, "mux-gcl")
     written = tomllib.loads((own / "best.toml").read_text())
-    assert "validation_accuracy" in written.pop("source")
+    assert "development_accuracy" in written.pop("source")
+    labels = pandas.read_csv("nodes.csv")["label"].to_numpy()
+    assert written.pop("development") == development_hash(labels)
     settings = {k: v for k, v in found["best"]["settings"].items() if v is not None}
     assert written == settings
     assert command_line(["run", "edges.csv", *WITH_NODES, "--preset", "best.toml", *RUN]) == 0
     tables = tomllib.loads((own / "run" / "config.toml").read_text())
     assert tables["run"]["preset"] == "best.toml"
     assert {**tables["train"], **tables["method"]} == written
+    assert "another order of its nodes" not in capsys.readouterr().err
+
+
+def test_run_warns_where_settings_were_searched_with_other_halves(
+    own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own / "best.toml").write_text('development = "0123456789abcdef"\nepochs = 2\nwidth = 8\n')
+    assert command_line(["run", "edges.csv", *WITH_NODES, "--preset", "best.toml", *RUN]) == 0
+    assert "may have read labels of test nodes" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(
@@ -78,6 +93,27 @@ def test_a_bad_file_of_settings_is_one_line(
     assert command_line(["run", "edges.csv", "--preset", "best.toml", *RUN]) == 2
     assert message in capsys.readouterr().err.splitlines()[-1]
     assert not (own / "run").exists()
+
+
+def test_controls_stand_beside_the_best_trial(
+    own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*TUNE, "--features", "nodes.csv", "--trials", "1"]
+    assert command_line(words) == 0
+    told = capsys.readouterr().out
+    assert "control A^2 X: " in told
+    assert "the best control, " in told
+    assert command_line([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    loaded = load("edges.csv", features="nodes.csv")
+    graph, y = Graph.from_data(loaded.tensors), loaded.tensors.y.numpy()
+    splits = development_splits(y, 2)
+    best = max(found["controls"], key=lambda name: found["controls"][name])
+    assert set(found["controls"]) > {"raw", "A X", "A^2 X", "untrained", "majority"}
+    raw = probe(features_table(graph.features), development_labels(y), splits)
+    assert found["controls"]["raw"] == pytest.approx(raw.accuracy.mean)
+    difference = abs(found["best"]["development_accuracy"] - found["controls"][best])
+    assert f"{difference:.2f} points" in found["verdict"]
 
 
 def test_a_study_is_continued_by_the_same_command(
@@ -202,7 +238,7 @@ def test_what_was_logged_past_a_checkpoint_is_hidden(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     run = Run(tmp_path)
     for numbers in ([1, 2, 3, 4], [3, 4, 5]):  # the second begins at a checkpoint after epoch 2
-        with logged(run, Log.tensorboard, lambda block: None) as on_block:
+        with logged(run, "tensorboard", lambda block: None) as on_block:
             on_block([Epoch(n, {"a": 10.0 * len(numbers)}, 0.1) for n in numbers])
     assert scalars(tmp_path / "tensorboard")["loss"] == {1: 40, 2: 40, 3: 30, 4: 30, 5: 30}
 

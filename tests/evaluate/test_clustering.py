@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.preprocessing import normalize
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import assign, cluster
+from muxgcl.evaluate import assign, cluster, compare
 
 
 def planted(n: int = 120, k: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -22,6 +22,17 @@ def test_planted_clusters_are_found() -> None:
     assert result.nmi_scores == pytest.approx([1, 1, 1])
     assert result.ari_scores == pytest.approx([1, 1, 1])
     assert result.to_dict()["nmi"] == {"mean": pytest.approx(1), "std": pytest.approx(0), "n": 3}
+
+
+def test_given_clusters_are_compared_on_the_labelled_nodes() -> None:
+    rng = np.random.default_rng(0)
+    groups, y = rng.integers(0, 5, 90), rng.integers(-1, 4, 90)
+    known = y >= 0
+    (nmi,), (ari,) = (found := compare([groups], y)).nmi_scores, found.ari_scores
+    assert nmi == pytest.approx(normalized_mutual_info_score(y[known], groups[known]))
+    assert ari == pytest.approx(adjusted_rand_score(y[known], groups[known]))
+    with pytest.raises(UserError, match="got none"):
+        compare([groups], np.full(90, -1))
 
 
 def test_noise_agrees_with_no_labels() -> None:

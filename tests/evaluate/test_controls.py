@@ -6,50 +6,82 @@ import torch
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from muxgcl.errors import UserError
-from muxgcl.evaluate import holdout, propagated_features, raw_features
-from muxgcl.graph import Adjacency
+from muxgcl.evaluate import feature_controls, holdout, holdout_splits, majority, raw_features
+from muxgcl.graph import Adjacency, Graph
+from muxgcl.io import planted
+from muxgcl.runs.controls import control_tables, features_table, scipy_rows, score_controls
+from muxgcl.runs.plan import Plan
+from muxgcl.tensors import Tensors
 
 EDGES = np.array([[0, 1, 1, 2, 3, 0, 4], [1, 0, 2, 1, 0, 3, 4]])  # node 4: a loop; node 5: alone
+WEIGHT = np.array([2.0, 2, 3, 3, 0.5, 0.5, 7])
 
 
-def dense_propagation(x: np.ndarray, steps: int) -> np.ndarray:
-    adjacency = np.eye(len(x))
-    adjacency[EDGES[1], EDGES[0]] = 1
+def dense_propagation(weight: np.ndarray | None = None) -> np.ndarray:
+    adjacency = np.zeros((6, 6))
+    adjacency[EDGES[1], EDGES[0]] = 1 if weight is None else weight
+    np.fill_diagonal(adjacency, 1)
     degree = adjacency.sum(1)
-    for _ in range(steps):
-        x = (adjacency / np.sqrt(np.outer(degree, degree))) @ x
-    return x
+    return adjacency / np.sqrt(np.outer(degree, degree))
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 3])
-def test_propagation_is_powers_of_the_normalised_adjacency(steps: int) -> None:
-    x = np.random.default_rng(0).normal(size=(6, 3))
-    want = dense_propagation(x, steps)
-    assert_allclose(propagated_features(x, EDGES, steps=steps), want, atol=1e-6)
-    thin = propagated_features(sparse.csr_array(x), EDGES, steps=steps)
-    assert sparse.issparse(thin)
-    assert_allclose(thin.toarray(), want, atol=1e-6)
+def graph_of(x: torch.Tensor, weight: np.ndarray | None = None) -> Graph:
+    data = Tensors(x=x, edge_index=torch.tensor(EDGES))
+    if weight is not None:
+        data.edge_weight = torch.tensor(weight)
+    return Graph.from_data(data)
 
 
-def test_listing_an_edge_twice_changes_nothing() -> None:
-    x = np.random.default_rng(0).normal(size=(6, 3))
-    twice = np.hstack([EDGES, EDGES[:, :2]])
-    assert_allclose(propagated_features(x, twice), propagated_features(x, EDGES))
+def plain(table: np.ndarray) -> np.ndarray:
+    return table.toarray() if sparse.issparse(table) else table
 
 
-def test_weights_of_edges_count_as_in_the_encoders() -> None:
-    x = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
-    weight = np.array([2.0, 2, 3, 3, 0.5, 0.5, 7])
-    edges = torch.tensor(EDGES)
-    adjacency = Adjacency.from_edges(edges, 6, torch.tensor(weight)).propagation()
-    want = adjacency @ (adjacency @ torch.tensor(x))
-    assert_allclose(propagated_features(x, EDGES, weight), want, atol=1e-6)
+def unit(table: np.ndarray) -> np.ndarray:
+    return table / np.linalg.norm(table, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_controls_are_powers_of_the_normalised_adjacency(
+    weight: np.ndarray | None, layout: str
+) -> None:
+    x = np.random.default_rng(0).normal(size=(6, 30))
+    if layout == "sparse":
+        x *= np.arange(30) < 2
+    given = torch.tensor(x)
+    graph = graph_of(given.to_sparse() if layout == "sparse" else given, weight)
+    found = control_tables(Plan.make("raw"), graph)
+    step = dense_propagation(weight)
+    once, twice = step @ x, step @ step @ x
+    assert list(found) == ["raw", "A X", "A^2 X", "X|AX|A^2X"]
+    assert sparse.issparse(found["A^2 X"]) == (layout == "sparse")
+    assert_allclose(plain(found["raw"]), x, atol=1e-6)
+    assert_allclose(plain(found["A X"]), once, atol=1e-6)
+    assert_allclose(plain(found["A^2 X"]), twice, atol=1e-6)
+    beside = np.hstack([unit(x), unit(once), unit(twice)])
+    assert_allclose(plain(found["X|AX|A^2X"]), beside, atol=1e-6)
 
 
 def test_an_isolated_node_keeps_its_features() -> None:
-    x = np.random.default_rng(0).normal(size=(6, 3))
-    assert_allclose(propagated_features(x, EDGES)[[4, 5]], x[[4, 5]], atol=1e-6)
+    x = torch.randn(6, 3)
+    table = control_tables(Plan.make("raw"), graph_of(x))["A^2 X"]
+    assert_allclose(table[[4, 5]], x[[4, 5]], atol=1e-6)
+
+
+def test_a_trained_method_has_its_untrained_encoder_as_a_control() -> None:
+    plan = Plan.make("grace", "quick", overrides={"width": 4, "projection": 4}, device="cpu")
+    found = control_tables(plan, graph_of(torch.randn(6, 3)))
+    assert found["untrained"].shape == (6, 4)
+
+
+def test_sparse_matrices_are_the_same_as_scipy_holds_them() -> None:
+    x = torch.zeros(6, 40)
+    x[1, 3], x[5, 0] = 2.0, -1.0
+    graph = graph_of(x)
+    assert not isinstance(graph.features, torch.Tensor)
+    assert_allclose(features_table(graph.features).toarray(), x)
+    adjacency = Adjacency.from_edges(torch.tensor(EDGES), 6)
+    assert_allclose(scipy_rows(adjacency.propagation().matrix).toarray(), dense_propagation())
 
 
 def test_raw_features_are_the_features_sparse_where_that_pays() -> None:
@@ -67,11 +99,36 @@ def test_propagation_helps_where_neighbours_share_a_class() -> None:
     x = np.eye(3)[y] + 1.5 * rng.normal(size=(n, 3))
     source = rng.integers(0, n, 3000)
     target = (source + 3 * rng.integers(1, n // 3, 3000)) % n  # the same class
-    edges = np.array([np.append(source, target), np.append(target, source)])
-    plain = holdout(raw_features(x), y, count=5).accuracy.mean
-    assert holdout(propagated_features(x, edges), y, count=5).accuracy.mean > plain + 10
+    adjacency = Adjacency.from_edges(torch.tensor(np.array([source, target])), n)
+    found = feature_controls(x, scipy_rows(adjacency.propagation().matrix))
+    plain_score = holdout(found["raw"], y, count=5).accuracy.mean
+    assert holdout(found["A^2 X"], y, count=5).accuracy.mean > plain_score + 10
 
 
-def test_an_edge_to_a_missing_node_is_refused() -> None:
-    with pytest.raises(UserError, match="between nodes 0 and 2, got one outside"):
-        propagated_features(np.ones((3, 2)), np.array([[0], [3]]))
+def test_large_tables_are_scored_on_fewer_splits_and_not_clustered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = planted(nodes=60)
+    graph = Graph.from_data(data)
+    monkeypatch.setattr(
+        "muxgcl.runs.controls.LARGE", 60 * 100
+    )  # three tables side by side have more
+    found = dict(score_controls(Plan.make("raw"), graph, data, splits=8))
+    few, many = (found[name]["holdout"]["per_split"]["accuracy"] for name in ("X|AX|A^2X", "raw"))
+    assert (len(few), len(many)) == (5, 8)
+    assert "clustering" not in found["X|AX|A^2X"]
+    assert "clustering" in found["raw"]
+    monkeypatch.undo()
+    whole = dict(score_controls(Plan.make("raw"), graph, data, splits=8))
+    assert whole["X|AX|A^2X"]["holdout"]["per_split"]["accuracy"][:5] == few
+
+
+def test_majority_is_the_most_frequent_training_class_of_each_split() -> None:
+    y = np.r_[np.zeros(70, int), np.ones(30, int), np.full(10, -1)]
+    splits = holdout_splits(y, 4)
+    found = majority(y, splits)
+    for split, score in zip(splits, found.splits, strict=True):
+        answer = np.bincount(y[split.train]).argmax()
+        assert score.accuracy == pytest.approx(100 * np.mean(y[split.test] == answer))
+        assert score.confusion.sum() == len(split.test)
+        assert score.confusion[:, 1 - answer].sum() == 0

@@ -51,6 +51,17 @@ def test_sparse_and_dense_tables_score_alike() -> None:
     assert thin.to_record() == dense.to_record()
 
 
+def test_nodes_set_aside_count_beside_the_score_and_not_in_it() -> None:
+    z, y = embedding()
+    half, whole = holdout_splits(y, 3), holdout_splits(y, 3, everywhere=True)
+    one, two = probe(z, y, half), probe(z, y, whole)
+    assert [s.everywhere for s in one.splits] == pytest.approx(two.accuracies)
+    assert [s.everywhere for s in two.splits] == two.accuracies  # nothing is set aside there
+    bare = [Split(split.train, split.val, split.test) for split in half]
+    assert probe(z, y, bare).accuracies == one.accuracies
+    assert [s.strength for s in one.splits] == [s.strength for s in two.splits]
+
+
 def test_test_labels_influence_nothing_but_the_test_score() -> None:
     z, y = embedding()
     splits = holdout_splits(y, 1)
@@ -86,7 +97,7 @@ def test_the_order_of_the_nodes_does_not_matter() -> None:
     z, y = embedding()
     order = np.random.default_rng(2).permutation(len(y))
     place = np.argsort(order)  # node i is now at place[i]
-    splits = holdout_splits(y, 3)
+    splits = holdout_splits(y, 3, everywhere=True)
     moved = [Split(place[s.train], place[s.val], place[s.test]) for s in splits]
     assert probe(z[order], y[order], moved).to_record() == probe(z, y, splits).to_record()
 

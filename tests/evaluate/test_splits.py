@@ -28,7 +28,7 @@ def test_a_split_is_a_partition_into_tenths_and_the_rest(n: int) -> None:
 def test_unlabelled_nodes_are_in_no_part() -> None:
     y = labels()
     y[::3] = -1
-    for split in holdout_splits(y, 5):
+    for split in holdout_splits(y, 5, everywhere=True):
         everyone = np.concatenate([split.train, split.val, split.test])
         assert sorted(everyone) == np.flatnonzero(y >= 0).tolist()
 

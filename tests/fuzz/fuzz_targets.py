@@ -37,9 +37,9 @@ from muxgcl.report import read_run
 from muxgcl.report.scores import flatten
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.records import Shelf
-from muxgcl.runs.fit import fit, restore
+from muxgcl.runs.fit import fit, make_ready, restore
 from muxgcl.runs.folder import Run
-from muxgcl.runs.plan import Plan, check
+from muxgcl.runs.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"width": 8, "projection": 8, "epochs": 3}
@@ -181,7 +181,7 @@ def _read_run(folder: Path) -> None:
     wholes = _wholes(folder)
     tables = run.config()
     plan = Plan.from_tables(tables)
-    check(plan, _graph())
+    make_ready(plan, _graph())
     run.encoding()
     flatten(read_run(run.path).scores)
     ids, z = run.embeddings()
@@ -298,7 +298,7 @@ def _presets(folder: Path) -> None:
 
 
 def _read_presets(folder: Path) -> None:
-    check(Plan.make("grace", str(folder / "mine.toml"), device="cpu"), _graph())
+    make_ready(Plan.make("grace", str(folder / "mine.toml"), device="cpu"), _graph())
 
 
 # words ------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from muxgcl.evaluate.probe import COUNTED
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.io.load import load
-from muxgcl.runs.plan import Plan, check
+from muxgcl.runs.fit import make_ready
+from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import check_scoring
 from muxgcl.runs.settings import preset
 from muxgcl.tensors import Tensors
@@ -166,7 +167,7 @@ def test_so_many_splits_make_no_sense() -> None:
 def test_settings_without_bounds_are_one_short_line(settings: dict, words: str) -> None:
     graph = Graph.from_data(planted(nodes=60))
     with pytest.raises(UserError, match=words) as caught:
-        check(Plan.make("grace", "quick", overrides=settings), graph)
+        make_ready(Plan.make("grace", "quick", overrides=settings), graph)
     assert len(str(caught.value)) < 300
 
 
@@ -176,7 +177,7 @@ def test_a_preset_file_with_numbers_that_are_none_is_one_line(text: str, tmp_pat
     settings = preset("grace", str(tmp_path / "mine.toml"), "graph")
     graph = Graph.from_data(planted(nodes=60))
     with pytest.raises(UserError, match="must be"):
-        check(Plan.make("grace", "quick", overrides=settings), graph)
+        make_ready(Plan.make("grace", "quick", overrides=settings), graph)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def loop_negative_sum(
             w = 1.0
             if weight is not None:
                 p, q = weight.rows[i % len(weight.rows)], weight.cols[j % len(weight.cols)]
-                w = min(1.0, max(0.0, float(weight.offset + weight.slope * (p @ q))))
+                w = min(weight.most, max(0.0, float(weight.offset + weight.slope * (p @ q))))
             total = total + w * torch.exp((a @ b - 1) / t)
         sums.append(total)
     return torch.stack(sums)
@@ -177,6 +177,15 @@ def test_a_curve_that_is_a_line_is_the_linear_weight(backend) -> None:
     curve = PairWeight(rows, cols, curve=torch.linspace(1, 0, 33))
     want, got = (backend.negative_sum(z, z, w, temperature=0.5) for w in (line, curve))
     assert_close(got, want)
+
+
+@pytest.mark.parametrize("backend", [reference, chunked])
+def test_weights_end_at_the_most(backend) -> None:
+    anchor, keys = unit(10, 4, torch.float64), unit(10, 4, torch.float64)
+    for most in (1.0, 1.5, 2.0):
+        weight = PairWeight(*(unit(5, 2, torch.float64) for _ in "pq"), 1.0, -1.0, most=most)
+        got = backend.negative_sum(anchor, keys, weight, temperature=0.4, nodes=5)
+        assert_close(got, loop_negative_sum(anchor, keys, weight, 0.4, 5))
 
 
 @pytest.mark.parametrize("backend", [reference, chunked])

@@ -73,8 +73,10 @@ def test_a_positive_far_away_has_a_finite_loss(temperature: float, itself: bool)
                  rtol=1e-3, atol=0)  # fmt: skip
 
 
-@pytest.mark.parametrize(("d", "r"), [(1, 1), (16, 100), (129, 0), (300, 17), (512, 512)])
-def test_any_width_up_to_512(d: int, r: int) -> None:
+@pytest.mark.parametrize(
+    ("d", "r"), [(1, 1), (16, 100), (129, 0), (300, 17), (512, 512), (1000, 40)]
+)
+def test_any_width_up_to_1024(d: int, r: int) -> None:
     tables = [unit(70, d), unit(140, d)]
     weight = pair_weight(70, 70, r) if r else None
     assert_agrees(fused.negative_sum, tables, weight, spread(70), temperature=0.5, nodes=70)
@@ -98,10 +100,34 @@ def test_a_node_index_leaves_out_the_anchors_own_node(weighted: bool) -> None:
 
 
 @pytest.mark.parametrize(("offset", "slope"), [(1.0, -1.0), (0.2, 2.0), (3.0, 0.0)])
-def test_weights_are_cut_to_0_and_1(offset: float, slope: float) -> None:
+@pytest.mark.parametrize("most", [1.0, 2.0])
+def test_weights_are_cut_to_0_and_the_most(offset: float, slope: float, most: float) -> None:
     z = unit(70, 20)
-    weight = PairWeight(unit(70, 4), unit(70, 4), offset, slope)
+    weight = PairWeight(unit(70, 4), unit(70, 4), offset, slope, most=most)
     assert_agrees(fused.negative_sum, [z, z], weight, spread(70), temperature=0.5)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.4, 3.0])
+def test_weights_may_count_twice(temperature: float) -> None:
+    n = 70
+    weight = PairWeight(unit(n, 4), unit(n, 4), 1.0, -1.0, most=2.0)
+    how = {"temperature": temperature, "nodes": n}
+    upstream = torch.tensor(-0.7)
+    assert_agrees(fused.contrast, [unit(2 * n, 24) for _ in "ab"], weight, upstream, **how)
+    same = replace(weight, cols=weight.rows)
+    assert_agrees(fused.contrast, [unit(2 * n, 24)], same, upstream, **how)
+
+
+def test_pushes_that_count_twice_stay_in_the_range_of_16_bits() -> None:
+    n = 1030  # enough rows to be rounded
+    z = unit(1, 32).repeat(n, 1)  # every cosine is 1, every push as large as can be
+    rows = unit(1, 4)
+    weight = PairWeight(rows.repeat(n, 1), -rows.repeat(n, 1), 1.0, -1.0, most=2.0)
+    anchor = z.clone().requires_grad_()
+    got = fused.negative_sum(anchor, z, weight, temperature=0.5, precision="fp16")
+    assert_close(got, torch.full((n,), 2.0 * (n - 1)), rtol=1e-3, atol=0)
+    (gradient,) = torch.autograd.grad(got.sum(), anchor)
+    assert_close(gradient, 2.0 * (n - 1) * z / 0.5, rtol=2e-3, atol=1)
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -237,8 +263,8 @@ def test_programs_fill_the_processors(blocks: int, tiles: int, parts: int) -> No
 
 
 def test_what_the_kernel_cannot_do_is_said_in_a_line() -> None:
-    z, wide = unit(4, 8), unit(2, 600)
-    with pytest.raises(UserError, match="got 600"):
+    z, wide = unit(4, 8), unit(2, 1100)
+    with pytest.raises(UserError, match="got 1100"):
         fused.negative_sum(wide, wide, temperature=0.4)
     with pytest.raises(UserError, match="got 'fp8'"):
         fused.negative_sum(z, z, temperature=0.4, precision="fp8")

@@ -60,6 +60,12 @@ def test_the_hidden_layer_has_a_skip_weight_a_column() -> None:
     assert_close(method.embed(graph), want)
 
 
+def test_its_own_clusters_are_the_largest_assignments_without_dropout() -> None:
+    graph = Graph.from_data(planted(nodes=20))
+    method = Dmon(graph, DmonConfig(clusters=5, output="clusters", dropout=0.9), Context())
+    assert_close(method.assignment(graph), method.embed(graph).argmax(1))
+
+
 def test_clusters_can_be_the_embedding() -> None:
     graph = Graph.from_data(planted(nodes=20))
     method = Dmon(graph, DmonConfig(clusters=5, output="clusters"), Context())

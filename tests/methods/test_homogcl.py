@@ -197,9 +197,18 @@ def test_views_lend_their_own_edges_to_the_contrast(graph: Graph, monkeypatch) -
     for v, (edges, nodes) in enumerate(zip(kept.chunk(2), (one, two), strict=True)):
         part = slice(v * N, (v + 1) * N)
         of_view = (dense[part, part] > 0).double().fill_diagonal_(0)
-        assert_close(as_dense(graph, edges.double()), of_view)
+        assert_close(as_dense(graph, edges.double()), of_view.T)  # row i: whom i sends to
         assert 0 < edges.sum() < (~adjacency.loop).sum()
         assert_close(nodes, method.projector(method.encoder.embed(view))[part])
+
+
+def test_edges_of_a_view_are_divided_by_what_their_ends_send_and_receive(graph: Graph) -> None:
+    method = HomoGcl(graph, HomoGclConfig(width=8, drop_edges=0.5), Context())
+    found = both(graph, [method.rates, method.rates]).propagation @ torch.eye(2 * N)
+    weight = (found > 0).float()  # row i receives from column j
+    want = weight / (weight.sum(1)[:, None] * weight.sum(0)).sqrt()
+    assert (weight.sum(0) != weight.sum(1)).any()
+    assert_close(found, want)
 
 
 def test_without_a_projector_embeddings_are_contrasted(graph: Graph) -> None:

@@ -94,6 +94,16 @@ def test_steps_beyond_the_count_have_no_effect(graph: Graph, counts: list[int]) 
     assert_close(*grads, rtol=0, atol=0)
 
 
+def test_edges_of_a_view_are_divided_by_what_their_ends_send(graph: Graph) -> None:
+    method = MaGcl(graph, MaGclConfig(width=12, drop_edges=(0.5, 0.5)), Context())
+    for rates in method.views:
+        found = rates(graph).propagation @ torch.eye(graph.num_nodes)
+        weight = (found > 0).float()  # row i receives from column j
+        sent = weight.sum(0)
+        assert (sent != weight.sum(1)).any()
+        assert_close(found, weight / (sent[:, None] * sent).sqrt())
+
+
 def test_embedding_takes_two_steps_in_every_layer(graph: Graph) -> None:
     method = MaGcl(graph, MaGclConfig(width=12), Context())
     assert_close(method.embed(graph), method.encoder(clean(graph), torch.tensor([2, 2])))

@@ -10,7 +10,7 @@ from torch_geometric.nn import GCNConv
 
 from muxgcl.augment import Corrupt, View, both, clean
 from muxgcl.errors import UserError
-from muxgcl.graph import SPARSE_BELOW, Graph
+from muxgcl.graph import SPARSE_BELOW, Degrees, Graph
 from muxgcl.nn.gcn import GCN
 from muxgcl.nn.projector import Projector
 from muxgcl.sparse import SparseMatrix
@@ -143,6 +143,21 @@ def test_a_dropped_edge_leaves_the_degree() -> None:
     assert_close(
         dense_propagation(View(graph.adjacency.propagation(weight), graph.features)), torch.eye(12)
     )
+
+
+@pytest.mark.parametrize("degrees", ["received", "sent", "each"])
+def test_an_edge_is_divided_by_the_degrees_that_are_asked_for(degrees: Degrees) -> None:
+    graph = Graph.from_data(small_graph())
+    kept = (torch.rand(len(graph.adjacency.weight)) < 0.6) | graph.adjacency.loop
+    weight = graph.adjacency.weight * kept
+    dense = graph.adjacency.matrix(weight) @ torch.eye(12)  # row i receives from column j
+    received, sent = dense.sum(1), dense.sum(0)
+    target = sent if degrees == "sent" else received
+    source = received if degrees == "received" else sent
+    want = dense / (target[:, None] * source).sqrt()
+    assert_close(graph.adjacency.propagation(weight, degrees) @ torch.eye(12), want)
+    clean = [graph.adjacency.propagation(None, d) for d in ("received", degrees)]
+    assert_close(*(matrix @ torch.eye(12) for matrix in clean))  # a whole graph is symmetric
 
 
 def test_views_drop_edges_and_columns_at_their_rates() -> None:

@@ -318,3 +318,35 @@ def test_runs_of_one_title_are_told_apart() -> None:
         "a",
         "b",
     ]
+
+
+def per_split(*values: float) -> dict[str, Any]:
+    return {
+        "accuracy": figure(sum(values) / len(values), n=len(values)),
+        "per_split": {"accuracy": list(values), "split_seed": 0},
+    }
+
+
+def test_a_page_says_whether_training_paid(tmp_path: Path) -> None:
+    scores = {
+        "holdout": per_split(80.0, 82.0),
+        "controls": {"raw": {"holdout": per_split(70.0, 71.0)}},
+    }
+    write_report(run_record(40, scores=scores), tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "Training paid: mux-gcl is 10.50 points of accuracy above the best control" in page
+    assert "accuracy (%), n = 2" in page
+    write_report(run_record(40), tmp_path / "page.html")
+    assert "Training paid" not in (tmp_path / "page.html").read_text()
+
+
+def test_a_comparison_pairs_runs_with_the_same_splits(tmp_path: Path) -> None:
+    one = run_record(40, folder="a", scores={"holdout": per_split(80.0, 82.0)})
+    two = run_record(40, folder="b", method="grace", scores={"holdout": per_split(81.0, 86.0)})
+    other = run_record(40, folder="c", scores={"holdout": per_split(50.0)})  # not these splits
+    compare([one, two, other], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "Differences in pairs" in page
+    assert "+2.50 ± 2.12 (holdout, n = 2)" in page
+    assert page.count("(holdout, n = ") == 1
+    assert all(f">{folder}</" in page for folder in "abc")

@@ -1,6 +1,7 @@
 """Which measurements are planned, in which order, and what names them."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby
 
 import pytest
@@ -8,7 +9,16 @@ import pytest
 from muxgcl.errors import UserError
 from muxgcl.io import DATASETS
 from muxgcl.methods import METHODS
-from muxgcl.reproduce.artefacts import ARTEFACTS, CHIEF, CONTROLS, Scope, needed, plan, trainings
+from muxgcl.reproduce.artefacts import (
+    ARTEFACTS,
+    CHIEF,
+    CONTROLS,
+    PAPER,
+    Scope,
+    needed,
+    plan,
+    trainings,
+)
 from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TABLE3, TABLE4, TABLE5
 
@@ -25,7 +35,7 @@ def test_the_paper_is_quoted_as_printed() -> None:
 
 def test_the_ablation_needs_every_variant_on_every_seed() -> None:
     jobs = needed("table4", Scope())
-    assert Counter(job.variant for job in jobs) == dict.fromkeys(TABLE4, 3 * 5)
+    assert Counter(job.variant for job in jobs) == dict.fromkeys([*TABLE4, "script"], 3 * 5)
     assert {job.dataset for job in jobs} == {"cora", "citeseer", "photo"}
 
 
@@ -45,6 +55,16 @@ def test_variants_change_what_they_are_named_after_and_nothing_else() -> None:
         assert settings[variant].width == full.width
 
 
+def test_the_scripts_defaults_are_scale_zero_alone_in_its_own_direction() -> None:
+    full, script = (
+        Job(method="mux-gcl", dataset="cora", variant=v).plan().settings for v in ("full", "script")
+    )
+    assert script.scale_weights == (1.0, 0.0, 0.0)
+    assert (script.direction, script.pooling, script.likelihood) == ("released", "residual", "half")
+    own = {name: getattr(full, name) for name in ("scale_weights", "direction", "pooling")}
+    assert replace(script, **own) == full
+
+
 def test_the_full_method_is_run_once_for_all_tables() -> None:
     scope = Scope(datasets=("cora",))
     full = scope.scored("mux-gcl", "cora")
@@ -58,7 +78,7 @@ def test_no_measurement_is_planned_twice() -> None:
 
 
 def test_what_matters_most_comes_first_and_small_graphs_before_large() -> None:
-    jobs = plan(ARTEFACTS, Scope())
+    jobs = plan(PAPER, Scope())
     chief = [job for job in jobs if job.method in CHIEF and job.protocol != "paper"]
     last = max(jobs.index(job) for job in chief)
     others = [job for job in jobs if job.method not in (*CHIEF, *CONTROLS)]
@@ -68,7 +88,7 @@ def test_what_matters_most_comes_first_and_small_graphs_before_large() -> None:
 
 
 def test_seeds_of_one_method_on_one_graph_follow_each_other() -> None:
-    jobs = [job for job in plan(ARTEFACTS, Scope()) if job.protocol == "holdout"]
+    jobs = [job for job in plan(PAPER, Scope()) if job.protocol == "holdout"]
     runs = [key for key, _ in groupby(jobs, key=lambda j: (j.method, j.variant, j.dataset))]
     assert len(runs) == len(set(runs))
 

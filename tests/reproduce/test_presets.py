@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.presets import preset_table
 from muxgcl.reproduce.records import Found
 from muxgcl.reproduce.typeset import Table
 from muxgcl.runs.plan import Plan
+
+OLD = Scope(protocol="holdout-all")  # a line that names no protocol is older than the halves
 
 
 def settings(dataset: str, **changed: object) -> dict[str, Any]:
@@ -50,14 +53,14 @@ def cells(table: Table) -> dict[str, dict[str, str]]:
 
 
 def test_what_was_run_is_shown_and_paired_by_seed(folder: Path) -> None:
-    shown = cells(preset_table(Found([]), folder))
+    shown = cells(preset_table(Found([]), folder, OLD))
     assert shown["best"]["Cora"].startswith("84.50 ± 1.29, n = 4 (85.5, -1.00")
     # seed 0 alone is in both, and it is the second line of the file: 82 - 83 and 83 - 85
-    assert shown["auto minus best"]["Cora"].startswith("-1.50 [")
+    assert shown["auto minus best"]["Cora"] == "-1.50 (1 seed)"
 
 
 def test_settings_that_a_preset_no_longer_has_are_not_shown(folder: Path) -> None:
-    shown = cells(preset_table(Found([]), folder))
+    shown = cells(preset_table(Found([]), folder, OLD))
     assert shown["best"]["Photo"].startswith("—")
     assert shown["auto minus best"]["Photo"] == "—"
     assert shown["auto"]["Photo"] == "92.00 ± 0.00, n = 2"
@@ -68,11 +71,19 @@ def test_the_fast_road_of_a_parity_counts_as_best(folder: Path) -> None:
     without_settings = {"dataset": "photo", "preset": "best", "per_split": {"fast": [[1.0]]}}
     lines.append(json.dumps(without_settings))
     (folder / "parity.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    shown = cells(preset_table(Found([]), folder))
+    shown = cells(preset_table(Found([]), folder, OLD))
     assert shown["best"]["Photo"].startswith("95.50 ±")
     assert shown["best"]["Cora"].startswith("84.50 ±")
 
 
+def test_lines_of_another_protocol_are_not_shown(folder: Path) -> None:
+    new = json.loads(row("best", "cora", [80.0, 82.0])) | {"protocol": "holdout"}
+    with (folder / "presets.jsonl").open("a") as file:
+        file.write(json.dumps(new) + "\n")
+    assert cells(preset_table(Found([]), folder, OLD))["best"]["Cora"].startswith("84.50")
+    assert cells(preset_table(Found([]), folder, Scope()))["best"]["Cora"].startswith("81.00")
+
+
 def test_without_records_there_are_dashes(tmp_path: Path) -> None:
-    table = preset_table(Found([]), tmp_path)
+    table = preset_table(Found([]), tmp_path, OLD)
     assert {cell[:1] for line in table.rows for cell in line[1:]} == {"—"}

@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,16 @@ import pytest
 from reproduce_cases import SMALL, fill, record_of
 
 from muxgcl.errors import UserError
+from muxgcl.evaluate import development_hash
+from muxgcl.io import at_hand, open_dataset
 from muxgcl.reproduce import job as job_module
 from muxgcl.reproduce.artefacts import ARTEFACTS, plan
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.records import Found, Shelf, digest
+from muxgcl.reproduce.searches import HALVES, search_doubts
 from muxgcl.runs.settings import preset
 
+ROOT = Path(__file__).resolve().parents[1]
 JOBS = plan(ARTEFACTS, SMALL)
 GRACE = SMALL.scored("grace", "cora")
 
@@ -133,7 +138,7 @@ def test_a_setting_that_is_new_makes_records_stale(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"schema": 99}, "schema 99, expected 1"),
+        ({"schema": 99}, "schema 99, expected 1 or 2"),
         ({"seed": "0"}, "seed is '0'"),
         ({"kind": "gossip"}, "unknown kind 'gossip'"),
         ({"splits": 4}, "do not match their hash"),
@@ -164,3 +169,94 @@ def test_the_same_measurement_twice_is_named(tmp_path: Path) -> None:
     shelf = fill(tmp_path, [GRACE[0], GRACE[0]])
     (doubt,) = doubts(shelf.lines())
     assert "repeated: the same measurement as table1.jsonl:1" in doubt
+
+
+# which labels were read -----------------------------------------------------------------------
+
+
+def before_the_halves(record: dict[str, Any]) -> dict[str, Any]:
+    """A record as schema 1 had it."""
+    old = {**record, "schema": 1, "result": dict(record["result"])}
+    del old["result"]["development"], old["result"]["everywhere"]
+    return {**old, "digest": digest(old)}
+
+
+def test_an_old_record_counts_as_one_that_was_judged_on_both_halves(tmp_path: Path) -> None:
+    everywhere = replace(SMALL, protocol="holdout-all").scored("grace", "cora")
+    shelf = fill(tmp_path, GRACE)
+    rewrite(shelf, [before_the_halves(record) for record in lines_of(shelf)])
+    found = Found(shelf.lines())
+    assert found.of(GRACE) == []
+    assert [record["seed"] for record in found.of(everywhere)] == [0, 1]
+    assert list(doubts(shelf.lines())) == []
+
+
+def test_a_new_record_must_say_which_half_it_was_judged_on(tmp_path: Path) -> None:
+    shelf = fill(tmp_path, GRACE)
+    records = lines_of(shelf)
+    records[0]["result"]["development"] = "0123456789abcdef"
+    del records[1]["result"]["development"]
+    for record in records:
+        record["digest"] = digest(record)
+    rewrite(shelf, records)
+    first, second = doubts(shelf.lines())
+    assert "judged on another half of cora's labels: 0123456789abcdef" in first
+    assert "does not say which half of the labels" in second
+
+
+SEARCH = {
+    "method": "mux-gcl",
+    "dataset": "cora",
+    "settings": {"width": 256},
+    "labels": "development",
+    "development": HALVES["cora"],
+    "split_seed": 1000,
+    "accuracy": 85.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("tampered", "reason"),
+    [
+        ({"labels": "all"}, "read labels outside the development half: labels is 'all'"),
+        ({"labels": None}, "read labels outside the development half: labels is None"),
+        ({"development": HALVES["photo"]}, f"development is '{HALVES['photo']}'"),
+        ({"development": None, "dataset": "own"}, "development is None"),
+        ({"split_seed": None}, "split_seed is None"),
+        ({"dataset": "photo"}, "outside the development half of photo"),
+    ],
+)
+def test_a_search_that_read_labels_outside_the_development_half_is_refused(
+    tmp_path: Path, tampered: dict[str, Any], reason: str
+) -> None:
+    file = tmp_path / "hop-search.jsonl"
+    file.write_text(json.dumps(SEARCH) + "\n" + json.dumps(SEARCH | tampered) + "\n")
+    (doubt,) = search_doubts(tmp_path)
+    assert doubt.startswith("hop-search.jsonl:2: ")
+    assert reason in doubt
+
+
+def test_a_line_that_is_no_record_of_a_search_is_named(tmp_path: Path) -> None:
+    file, bad = tmp_path / "hop-search.jsonl", {"labels": "all"}
+    file.write_text(f"{{}}\n{{\n{json.dumps(SEARCH | bad)}\n")
+    one, two, three = search_doubts(tmp_path)
+    assert one == "hop-search.jsonl:1: malformed: it names no dataset"
+    assert two == "hop-search.jsonl:2: malformed: not a JSON object"
+    assert three.startswith("hop-search.jsonl:3: the search read labels outside")
+
+
+def test_searches_older_than_the_rule_are_kept_as_they_were(tmp_path: Path) -> None:
+    kept = ROOT / "records" / "search.jsonl"
+    (tmp_path / "search.jsonl").write_bytes(kept.read_bytes())
+    assert list(search_doubts(tmp_path)) == []
+    with (tmp_path / "search.jsonl").open("a") as file:
+        file.write(json.dumps(SEARCH) + "\n")
+    (doubt,) = search_doubts(tmp_path)
+    assert "read labels of all nodes" in doubt
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_the_halves_of_the_records_are_those_of_the_graphs(name: str) -> None:
+    if not at_hand(name, None):
+        pytest.skip(f"{name} is not at hand")
+    assert development_hash(open_dataset(name, None).y.numpy()) == HALVES[name]

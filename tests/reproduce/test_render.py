@@ -5,20 +5,22 @@ After a change that is meant: `MUXGCL_GOLDEN=write pytest tests/reproduce/test_r
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from reproduce_cases import LEVEL, SMALL, fill, record_of
+from reproduce_cases import FACTS, LEVEL, SMALL, fill, record_of, result_of
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
-from muxgcl.reproduce import engine, numbers
+from muxgcl.io.schema import read_lines
+from muxgcl.reproduce import coverage, engine, numbers
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
 from muxgcl.reproduce.paper import Printed
-from muxgcl.reproduce.records import Found, Shelf
+from muxgcl.reproduce.records import Found, Shelf, make_record
 from muxgcl.reproduce.render import render, told, write, write_figure
 from muxgcl.reproduce.typeset import Table, latex, markdown
 
@@ -83,6 +85,7 @@ def test_without_records_everything_is_missing_and_nothing_breaks(tmp_path: Path
         "mux-gcl pae holdout: cora (2), photo (2)",
         "mux-gcl mpc holdout: cora (2), photo (2)",
         "mux-gcl holdout: cora (2), photo (2)",
+        "mux-gcl script holdout: cora (2), photo (2)",
     ]
 
 
@@ -104,6 +107,19 @@ def test_rows_that_were_trained_elsewhere_are_named(tmp_path: Path) -> None:
         shelf.append(job.file, record_of(job, device=device))
     notes = render("table1", shelf, SMALL).tables[0].notes
     assert notes[1:] == ["Trained on two, not on one: DGI (Cora)."]  # a control is not trained
+
+
+def test_a_method_with_clusters_of_its_own_has_a_second_row(tmp_path: Path) -> None:
+    scope = replace(SMALL, datasets=("photo",), methods=("dmon", "grace"))
+    shelf = fill(tmp_path, [])
+    for method in ("grace", "dmon"):
+        for job in scope.scored(method, "photo"):
+            result = result_of(replace(job, method="grace"))
+            own = {"own_nmi": [0.75], "own_ari": [0.5]} if method == "dmon" else {}
+            shelf.append(job.file, make_record(job, result | own, **FACTS))
+    rows = {row[0]: row[1] for row in render("table2", shelf, scope).tables[0].rows}
+    assert list(rows) == ["DMoN", "DMoN, its own clusters", "GRACE"]
+    assert rows["DMoN, its own clusters"].startswith("0.750 ± 0.000 (")
 
 
 def test_means_are_over_all_seeds_and_splits(shelf: Shelf) -> None:
@@ -137,10 +153,16 @@ def test_a_cell_marks_what_falls_short_by_more_than_a_point(shelf: Shelf) -> Non
 
 
 def test_a_difference_has_a_star_only_where_zero_is_left_out() -> None:
-    clear = paired_difference([2.0, 2.1, 1.9], [1.0, 1.0, 1.0])
-    unclear = paired_difference([2.0, 0.0, 1.9], [1.0, 1.0, 1.0])
-    assert numbers.interval(clear).endswith("]*")
-    assert numbers.interval(unclear).endswith("]")
+    noise = np.random.default_rng(0).normal(size=(5, 20))
+    none = np.zeros((5, 20))
+    assert numbers.interval(paired_difference(noise + 1, none)).endswith("]*")
+    assert numbers.interval(paired_difference(noise, none)).endswith("]")
+
+
+def test_fewer_than_five_seeds_have_neither_interval_nor_star() -> None:
+    one, two = np.full((4, 20), 3.0), np.zeros((4, 20))
+    assert numbers.interval(paired_difference(one, two)) == "+3.00 (4 seeds)"
+    assert numbers.interval(paired_difference(one[0], two[0])) == "+3.00 (1 seed)"
 
 
 def test_what_rounds_to_zero_is_not_negative() -> None:
@@ -163,12 +185,16 @@ def test_times_are_compared_on_one_device(tmp_path: Path) -> None:
     assert "test device" in main.notes[0]
 
 
-def test_plain_words_sort_claims_by_what_the_records_say(shelf: Shelf) -> None:
+def test_plain_words_sort_claims_by_what_the_records_say(shelf: Shelf, tmp_path: Path) -> None:
     holds, fails = plain_words(Found(shelf.lines()), SMALL)
-    assert "more accurate than GRACE on the same seeds and splits: Cora (+1.00" in holds
+    assert "more accurate than GRACE" not in holds + fails  # two seeds say nothing either way
     assert "T_D and T_S are positive as the paper says: Cora (31 to 31 % of pairs)" in fails
     assert "L_GR < L_MUX through training: Cora (1 of 2 points)" in fails
     assert plain_words(Found([]), SMALL) == []
+    five = replace(SMALL, seeds=5, splits=5)
+    (tmp_path / "five").mkdir()
+    holds, _ = plain_words(Found(fill(tmp_path / "five", plan(ARTEFACTS, five)).lines()), five)
+    assert "more accurate than GRACE on the same seeds and splits: Cora (+1.00" in holds
 
 
 def test_latex_escapes_what_it_must() -> None:
@@ -199,17 +225,37 @@ def test_the_engines_figures_are_those_of_the_records() -> None:
         assert text == with_block(text, block, str(path), "engine"), f"{path} is not up to date"
 
 
+def test_the_coverage_of_intervals_is_that_of_the_records() -> None:
+    for path, block in coverage.blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path), "coverage"), f"{path} is not up to date"
+
+
+def test_recorded_intervals_cover_from_five_seeds_on_and_are_not_given_before() -> None:
+    rows = read_lines(ROOT / "records" / "coverage.jsonl")
+    now = [row for row in rows if row["interval"] == "t"]
+    assert {row["seeds"] for row in now} == {1, 3, 5, 10}
+    for row in now:
+        if row["seeds"] < 5:
+            assert row["coverage"] is None, row
+        else:
+            assert 0.93 <= row["coverage"] <= 0.97, row
+
+
 def test_parity_is_told_with_its_standard_error_and_interval(tmp_path: Path) -> None:
-    gap = {"mean": -0.0123, "low": -0.2, "high": 0.1}
+    rng = np.random.default_rng(0)
+    fast, plain = rng.normal(85, 0.1, size=(2, 5, 20))
+    gap = paired_difference(fast, plain)
     roads = {
         "fast": {"mean": 85.004, "std": 0.5, "n": 4},
         "plain": {"mean": 84.996, "std": 1, "n": 4},
     }
-    row = {"dataset": "cora", "epochs": 120, "accuracy": roads, "difference": gap}
+    scores = {"fast": fast.tolist(), "plain": plain.tolist()}
+    row = {"dataset": "cora", "epochs": 120, "accuracy": roads, "per_split": scores}
     (tmp_path / "parity.jsonl").write_text(json.dumps(row) + "\n")
     (line,) = engine.parity_table(tmp_path / "parity.jsonl").rows
-    want = ["Cora", "120", "85.00 ± 0.25", "85.00 ± 0.50", "-0.012 [-0.200, +0.100]"]
-    assert line == want
+    said = f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
+    assert line == ["Cora", "120", "85.00 ± 0.25", "85.00 ± 0.50", said]
 
 
 def test_figures_in_the_docs_are_those_of_the_records(tmp_path: Path) -> None:

@@ -14,16 +14,18 @@ from typing import Any
 import numpy as np
 import pytest
 from reproduce_cases import FACTS, SMALL, result_of
+from sklearn.metrics import normalized_mutual_info_score
 from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import PaperProtocol, cluster, holdout
+from muxgcl.evaluate import PaperProtocol, cluster, development_hash, holdout, report_half
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.reproduce import runner as runner_module
-from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
+from muxgcl.reproduce.artefacts import ARTEFACTS, PAPER, Scope, plan
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.job import Job
+from muxgcl.reproduce.readouts import Reader
 from muxgcl.reproduce.records import Found, Shelf
 from muxgcl.reproduce.runner import Outcome, Runner
 from muxgcl.reproduce.training import Pending, ready
@@ -47,6 +49,10 @@ def fake_runner(
             before(job)
         return [Pending(job, FACTS, [ready(result_of(job))]) for job in group]
 
+    def measured(self: Reader, job: Job, *_: Any) -> Pending:
+        return pretend([job])[0]
+
+    monkeypatch.setattr(Reader, "measure", measured)
     monkeypatch.setattr(runner_module, "train_and_score", pretend)
     monkeypatch.setattr(runner_module, "train_and_look", pretend)
     return Runner(shelf=shelf, device="cpu", open_graph=tiny)
@@ -119,7 +125,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shelf, Scope]:
     shelf = Shelf(folder / "records")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        outcome = Runner(shelf=shelf, device="cpu", open_graph=tiny).run(plan(ARTEFACTS, scope))
+        outcome = Runner(shelf=shelf, device="cpu", open_graph=tiny).run(plan(PAPER, scope))
     assert not outcome.failed
     return shelf, scope
 
@@ -142,7 +148,12 @@ def test_scores_are_those_of_the_trained_embedding(real: tuple[Shelf, Scope]) ->
     z = fitted.embed().numpy()
     want = holdout(z, y, count=3, seed=0)
     assert record["result"]["accuracy"] == pytest.approx(want.accuracies, abs=1e-4)
-    groups = cluster(z, y, repeats=2, seed=0)
+    assert record["result"]["everywhere"] == pytest.approx(
+        holdout(z, y, count=3, seed=0, everywhere=True).accuracies, abs=1e-4
+    )
+    assert record["result"]["development"] == development_hash(y)
+    judged = np.where(report_half(y), y, -1)
+    groups = cluster(z, judged, clusters=len(np.unique(y)), repeats=2, seed=0)
     assert record["result"]["nmi"] == pytest.approx(groups.nmi_scores, abs=1e-4)
     (_, paper) = scope.scored("grace", "photo", protocol="paper")
     optimistic = Found(shelf.lines()).get(paper)
@@ -153,6 +164,25 @@ def test_scores_are_those_of_the_trained_embedding(real: tuple[Shelf, Scope]) ->
         scores = optimistic["result"]["epochs"][str(epoch)]
         assert scores == pytest.approx(protocol.observe(epoch, table), abs=1e-4)
     assert len(seen) == len(optimistic["result"]["epochs"]) == 4
+
+
+def test_dmons_own_clusters_are_recorded_beside_k_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shelf = Shelf(tmp_path / "records")
+    scope = Scope(datasets=("photo",), methods=("dmon",), seeds=1, splits=2, epochs=3)
+    (job,) = scope.scored("dmon", "photo")
+    assert not Runner(shelf=shelf, device="cpu", open_graph=tiny).run([job]).failed
+    record = Found(shelf.lines()).get(job)
+    assert record is not None
+    data = tiny("photo", None)
+    fitted = fit(job.plan(), Graph.from_data(data))
+    groups = fitted.method.assignment(fitted.graph)
+    assert groups is not None
+    half = report_half(data.y.numpy())
+    want = normalized_mutual_info_score(data.y.numpy()[half], groups.numpy()[half])
+    assert record["result"]["own_nmi"] == [pytest.approx(want, abs=1e-4)]
 
 
 def test_a_record_says_how_it_was_made(real: tuple[Shelf, Scope]) -> None:

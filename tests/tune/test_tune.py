@@ -12,7 +12,7 @@ from optuna.storages.journal import JournalFileBackend
 from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import holdout_splits, probe
+from muxgcl.evaluate import development_half, development_splits, holdout_splits, probe
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.io.load import Loaded, load
@@ -21,7 +21,7 @@ from muxgcl.runs.fit import fit
 from muxgcl.runs.loop import Epoch, NonFiniteLoss
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.settings import TrainConfig, hints, split_settings
-from muxgcl.tune import SPACE, ByLabels, ByLinks, measure_of, tune, tuning_splits
+from muxgcl.tune import SPACE, ByLabels, ByLinks, measure_of, tune
 from muxgcl.tune.space import Range, point_of, settings_of, space_of
 
 SMALL = {"width": 8, "projection": 8, "projection_out": 8, "affinity": "none"}
@@ -273,46 +273,43 @@ def test_a_setting_that_is_none_is_named_before_a_study_is_begun(
 # what settings are chosen by ------------------------------------------------------------------
 
 
-def test_by_labels_is_the_mean_accuracy_on_validation_nodes(loaded: Loaded, graph: Graph) -> None:
+def test_by_labels_is_the_mean_accuracy_in_the_development_half(
+    loaded: Loaded, graph: Graph
+) -> None:
     y, plan = loaded.data.y.numpy(), Plan.make("mux-gcl", "auto", overrides=FAST, graph=graph)
-    splits = holdout_splits(y, 3, seed=5)
+    splits = development_splits(y, 3, seed=5)
     tables = [fit(replace(plan, seed=seed), graph).embed().numpy() for seed in (100, 101)]
-    want = np.mean([s.validation for z in tables for s in probe(z, y, splits).splits])
+    want = np.mean([s.accuracy for z in tables for s in probe(z, y, splits).splits])
     found = ByLabels(graph, y, splits, seeds=2)(plan)
-    assert found == {"validation_accuracy": pytest.approx(want)}
+    assert found == {"development_accuracy": pytest.approx(want)}
 
 
-def test_labels_of_test_nodes_change_nothing(loaded: Loaded, graph: Graph, tmp_path: Path) -> None:
+def test_labels_of_the_report_half_change_nothing(
+    loaded: Loaded, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     y = loaded.data.y.numpy()
-    splits = tuning_splits(y, 2)
-    wrong, test = y.copy(), splits[0].test
-    wrong[test] = np.roll(y[test], 7)
+    splits, half = development_splits(y, 2), development_half(y)
+    wrong = y.copy()
+    wrong[~half] = np.roll(y[~half], 7)
     assert (wrong != y).sum() > 10
     for name, labels in {"right": y, "wrong": wrong}.items():
-        tune(graph, ByLabels(graph, labels, splits), tmp_path / name, trials=3, fixed=FAST)
+        with monkeypatch.context() as patch:  # the halves themselves hang on the classes
+            patch.setattr("muxgcl.evaluate.development.development_half", lambda _: half)
+            tune(graph, ByLabels(graph, labels, splits), tmp_path / name, trials=3, fixed=FAST)
     one, two = (
         tune(graph, ByLabels(graph, y, splits), tmp_path / name, trials=3, fixed=FAST)
         for name in ("right", "wrong")  # the second study is continued with the right labels
     )
     assert one == two
-    validation = y.copy()
-    validation[splits[0].val] = np.roll(y[splits[0].val], 1)
+    other = ByLabels(graph, y, development_splits(y, 2, seed=1))
     with pytest.raises(UserError, match="another choice of seeds and splits"):
-        tune(graph, ByLabels(graph, validation, splits), tmp_path / "right", trials=3, fixed=FAST)
+        tune(graph, other, tmp_path / "right", trials=3, fixed=FAST)
 
 
-def test_all_tuning_splits_leave_the_test_nodes_of_the_first_holdout_split_alone() -> None:
-    y = np.random.default_rng(0).integers(0, 3, 200)
-    y[:20] = -1
-    splits = tuning_splits(y, 6, seed=4)
-    first = holdout_splits(y, 1, seed=4)[0]
-    pool = np.sort(np.r_[first.train, first.val])
-    for split in splits:
-        assert np.array_equal(split.test, first.test)
-        assert np.array_equal(np.sort(np.r_[split.train, split.val]), pool)
-        assert len(split.train) == len(first.train)
-    assert np.array_equal(splits[0].train, first.train)
-    assert len({tuple(split.val) for split in splits}) == 6
+def test_splits_that_leave_the_development_half_are_refused(graph: Graph, loaded: Loaded) -> None:
+    y = loaded.data.y.numpy()
+    with pytest.raises(UserError, match="inside the development half"):
+        ByLabels(graph, y, holdout_splits(y, 1))
 
 
 def test_a_graph_without_labels_is_judged_by_links(loaded: Loaded, graph: Graph) -> None:

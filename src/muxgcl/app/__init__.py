@@ -1,1 +1,39 @@
-"""Whole runs for Python and the command line alike: options, run folder, scores, report."""
+"""Whole runs, for Python and the command line alike: options, run folder, scores, report.
+
+`pipeline` trains and judges, `use` works on finished run folders; `cli` only parses and prints.
+"""
+
+from muxgcl.app.observer import Observer
+from muxgcl.app.options import LoadOptions, RunOptions
+from muxgcl.app.pipeline import run, run_seeds
+from muxgcl.app.result import Result, SeedsResult
+from muxgcl.app.source import Source
+from muxgcl.app.use import (
+    Embedded,
+    Evaluated,
+    cluster_run,
+    embed,
+    evaluate_run,
+    predict_links,
+    report_runs,
+    run_info,
+)
+
+__all__ = [
+    "Embedded",
+    "Evaluated",
+    "LoadOptions",
+    "Observer",
+    "Result",
+    "RunOptions",
+    "SeedsResult",
+    "Source",
+    "cluster_run",
+    "embed",
+    "evaluate_run",
+    "predict_links",
+    "report_runs",
+    "run",
+    "run_info",
+    "run_seeds",
+]

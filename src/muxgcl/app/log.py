@@ -1,31 +1,23 @@
-"""`--log tensorboard`: the losses of a run as TensorBoard reads them, beside metrics.jsonl."""
+"""The losses of a run as TensorBoard reads them, beside metrics.jsonl."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from muxgcl.errors import UserError
 from muxgcl.runs.folder import CURVES, Run
 from muxgcl.runs.loop import Epoch
 
 
-class Log(StrEnum):
-    """Where a run is logged besides its own metrics.jsonl."""
-
-    tensorboard = "tensorboard"
-
-
-LogOption = Annotated[
-    Log | None,
-    typer.Option("--log", help="Also write the losses for TensorBoard, into the run folder."),
-]
+def check_log(log: str | None) -> None:
+    """Refuse a log that cannot be written, before any work."""
+    if log == "tensorboard":
+        _writer()
+    elif log is not None:
+        raise UserError(f"log must be tensorboard, got {log!r}")
 
 
-def writer() -> Any:
-    """TensorBoard's writer; one line where it is not installed."""
+def _writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -35,7 +27,7 @@ def writer() -> Any:
 
 @contextmanager
 def logged(
-    run: Run, log: Log | None, on_block: Callable[[list[Epoch]], None]
+    run: Run, log: str | None, on_block: Callable[[list[Epoch]], None]
 ) -> Iterator[Callable[[list[Epoch]], None]]:
     """Tell `on_block` of each block of epochs, and the log that was asked for as well."""
     if log is None:
@@ -64,7 +56,7 @@ class TensorBoard:
         """Write one block of epochs."""
         if self.file is None:
             # a resumed run begins at its checkpoint: what was logged past that is hidden
-            self.file = writer()(str(self.folder), purge_step=block[0].number)
+            self.file = _writer()(str(self.folder), purge_step=block[0].number)
         for epoch in block:
             self.file.add_scalar("loss", epoch.loss, epoch.number)
             self.file.add_scalar("ms per epoch", 1000 * epoch.seconds, epoch.number)

@@ -1,168 +1,262 @@
-"""One run folder from start to end: train, embed, score, report."""
+"""From a graph to a finished run folder, stage by stage: prepare, train, read out, score, report.
 
-import json
-import shlex
-import sys
-from collections.abc import Sequence
+`run` is what the command line's `run` and `train` call; Python users call it too.
+"""
+
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
 
-from muxgcl.app.log import Log, logged
-from muxgcl.cli.progress import console, training_bar
-from muxgcl.cli.show import show_scores
+from muxgcl.app.begin import begin, observed_so_far, refuse_foreign
+from muxgcl.app.judge import controls_stage, report_stage, score_stage, stops_are_told
+from muxgcl.app.log import check_log, logged
+from muxgcl.app.observer import Observer
+from muxgcl.app.options import LoadOptions, RunOptions
+from muxgcl.app.result import Result, SeedsResult
 from muxgcl.app.source import Source, save_encoding
 from muxgcl.errors import UserError
-from muxgcl.evaluate import PaperProtocol
-from muxgcl.graph import Graph, graph_fingerprint
-from muxgcl.io.files import write_atomically, write_text
+from muxgcl.evaluate import PaperProtocol, verdict
+from muxgcl.graph import Graph
+from muxgcl.io.files import write_atomically
 from muxgcl.io.load import Loaded
-from muxgcl.runs.diagnostics import diagnose
-from muxgcl.runs.fit import Fitted, Stopped, collapsed, fit
+from muxgcl.runs.fit import Fitted, Ready, Stopped, collapsed, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import controls, labels_of, plain, score
+from muxgcl.runs.scoring import check_scoring, labels_of
+from muxgcl.runs.searched import searched_elsewhere
 
 PAPER_EPOCHS = 100  # protocol `paper` looks at this many last epochs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judging:
-    """What is done with the embeddings once they are there."""
-
-    protocols: tuple[str, ...] = ("holdout",)
-    splits: int = 20
-    split_seed: int = 0
-    controls: bool = False
-    report: bool = True
-
-
-def default_folder(plan: Plan) -> Path:
-    """A name that says what the run is."""
-    preset = Path(plan.preset).stem  # it may be a file
-    return Path("runs") / f"{plan.dataset}-{plan.method}-{preset}-seed{plan.seed}"
-
-
-def run_one(
-    plan: Plan,
-    source: Source,
-    loaded: Loaded,
-    graph: Graph,
-    run: Run,
-    judging: Judging | None,
+def run(
+    graph: Any,
+    options: RunOptions | None = None,
     *,
-    resume: bool = False,
-    overwrite: bool = False,
-    quiet: bool = False,
-    log: Log | None = None,
-    notes: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Do what is not done yet; the summary is what `--json` prints."""
-    if (other := run.foreign()) is not None:
-        raise UserError(
-            f"{run.path} is not empty and holds no run (there is {other}): "
-            "name a new folder with --out"
+    load: LoadOptions | None = None,
+    observer: Observer | None = None,
+    command: str | None = None,
+) -> Result:
+    """Train on a graph, embed its nodes and, where there are labels, score and report.
+
+    Everything is kept in a run folder, as `muxgcl run` does. Labels are used for scores alone.
+
+    Args:
+        graph: a dataset's name, a path, or whatever `muxgcl.load` takes or returns.
+        options: what to train, where to keep it and how to judge it.
+        load: columns and files, where the graph does not say it all by itself.
+        observer: is told of every event; silent by default.
+        command: what was typed to have this run, kept with its settings.
+
+    Example:
+        >>> import tempfile
+        >>> from muxgcl.io import planted
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     options = RunOptions(
+        ...         method="sgc", out=f"{folder}/run", splits=2, controls=False, report=False
+        ...     )
+        ...     result = run(planted(nodes=60), options)
+        >>> result.embedding.shape
+        (60, 48)
+    """
+    job = prepare(graph, options or RunOptions(), load, observer)
+    return _run_one(job, job.plan, job.folder(job.plan), command)
+
+
+def run_seeds(
+    graph: Any,
+    seeds: int,
+    options: RunOptions | None = None,
+    *,
+    load: LoadOptions | None = None,
+    observer: Observer | None = None,
+    command: str | None = None,
+) -> SeedsResult:
+    """The same with so many seeds, counted up from that of the options; a folder each."""
+    if seeds < 1:
+        raise UserError(f"seeds must be at least 1, got {seeds}")
+    job = prepare(graph, options or RunOptions(), load, observer)
+    plans = [replace(job.plan, seed=job.plan.seed + k) for k in range(seeds)]
+    return SeedsResult(
+        tuple(
+            _run_one(job, plan, job.folder(plan, several=seeds > 1), command, first=k == 0)
+            for k, plan in enumerate(plans)
         )
+    )
+
+
+# prepare ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """What all seeds of a run share."""
+
+    options: RunOptions
+    source: Source
+    loaded: Loaded
+    graph: Graph
+    plan: Plan
+    observer: Observer
+    notes: tuple[str, ...] = ()  # on what will not be scored
+
+    @property
+    def labels(self) -> NDArray[Any] | None:
+        """One class a node, where they are to be used."""
+        return labels_of(self.loaded.tensors) if self.options.score else None
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """How to classify."""
+        return self.options.protocols or ("holdout",)
+
+    def folder(self, plan: Plan, *, several: bool = False) -> Path:
+        """Where a run is kept; by default under a name that says what it is."""
+        if self.options.out is not None:
+            out = Path(self.options.out)
+            return out / f"seed{plan.seed}" if several else out
+        preset = Path(plan.preset).stem  # it may be a file
+        return Path("runs") / f"{plan.dataset}-{plan.method}-{preset}-seed{plan.seed}"
+
+
+def prepare(
+    graph: Any, options: RunOptions, load: LoadOptions | None, observer: Observer | None
+) -> Job:
+    """Load the graph and choose settings; nothing is written."""
+    observer = observer or Observer()
+    check_log(options.log)
+    source = Source(graph, load or LoadOptions())
+    observer.phase("loading")
+    with stops_are_told("loading", resumable=False):
+        loaded = source.open()
+        tensors = Graph.from_data(loaded.tensors)
+    plan = Plan.make(
+        options.method,
+        options.preset or source.preset,
+        source.dataset,
+        options.overrides,
+        graph=tensors,
+        seed=options.seed,
+        device=options.device,
+        backend=options.backend,
+        capture=options.capture,
+    )
+    notes = []
+    if options.score:
+        notes = check_scoring(
+            loaded.tensors, options.protocols, options.splits, controls=options.controls
+        )
+    return Job(options, source, loaded, tensors, plan, observer, tuple(notes))
+
+
+# one run ----------------------------------------------------------------------------------------
+
+
+def _run_one(
+    job: Job, plan: Plan, folder: Path, command: str | None, *, first: bool = True
+) -> Result:
+    """Do what is not done yet."""
+    run, options, observer = Run(folder), job.options, job.observer
+    refuse_foreign(run)
+    observer.phase("preparing")
+    cache = run.path.parent / ".affinity"
+    with stops_are_told("preparing", resumable=False):
+        ready = make_ready(plan, job.graph, cache=cache, on_prepare=observer.step)
     with run.locked():
-        _open_folder(run, plan, source, loaded, graph, resume=resume, overwrite=overwrite)
-        y = labels_of(loaded.tensors) if judging else None
-        paper = None
-        if judging and "paper" in judging.protocols and y is not None:
-            paper = PaperProtocol(y, seed=judging.split_seed)
-            paper.epochs = _observed(run, plan, judging.split_seed) if resume else {}
-        for note in notes:
-            console.print(note, style="dim")
-        try:
-            with (
-                training_bar(plan.train.epochs, quiet=quiet) as bar,
-                logged(run, log, bar) as on_block,
-            ):
-                fitted = fit(
-                    plan,
-                    graph,
-                    run=run,
-                    resume=resume,
-                    cache=run.path.parent / ".affinity",
-                    on_block=on_block,
-                    on_prepare=bar.prepare,
-                    observe=None
-                    if paper is None
-                    else lambda epoch, z: run.log_observed(
-                        epoch, paper.observe(epoch, z.numpy()), paper.seed
-                    ),
-                    observe_last=PAPER_EPOCHS,
-                )
-        except Stopped as stop:
-            raise Stopped(f"{stop}; go on with: {_command(resume=True)}") from None
-        except UserError:
-            if not run.metrics() and not run.checkpoint_file.is_file():
-                run.clear()  # nothing was done: what is mended may be tried in the same folder
-            raise
-        fitted = replace(fitted, peak_mib=max(fitted.peak_mib, _peak_before(run)))
+        notes = begin(
+            run,
+            ready,
+            job.source,
+            job.loaded,
+            resume=options.resume,
+            overwrite=options.overwrite,
+            command=command,
+        )
+        paper = _paper_protocol(job, plan, run)
+        for note in [*_notes(job), *notes] if first else notes:
+            observer.note(note)
+        fitted = train_stage(job, ready, run, paper)
         z = fitted.embed()
         if (told := collapsed(z)) is not None:
-            console.print(told)
-        run.save_embeddings(loaded.ids, z)
-        _save_nodes(run, loaded)
-        save_encoding(run, loaded)
-        scores: dict[str, Any] = {}
-        if judging is not None:
-            scores = _judge(plan, judging, loaded, graph, z.numpy(), run, fitted)
-            if paper is not None and paper.epochs:
-                scores["paper"] = paper.result().to_dict()
-            run.save_scores(scores)
-        show_scores(scores)
-        console.print(f"embeddings: {run.embeddings_file}")
-        if judging is not None and judging.report:
-            _report(run)
-    return _summary(plan, fitted, run, scores)
+            observer.note(told)
+        save_stage(run, job.loaded, z)
+        observer.wrote("embeddings", run.embeddings_file)
+        scores = _score(job, plan, run, fitted, z, paper) if options.score else {}
+        judged = verdict(plan.method, scores)
+        if scores:
+            observer.scores(plan.method, scores, judged)
+        if options.score and options.report:
+            report_stage(run, observer)
+    return Result(
+        path=run.path,
+        plan=plan,
+        ids=job.loaded.ids,
+        embedding=z.numpy(),
+        scores=scores,
+        verdict=judged,
+        loss=fitted.loss,
+        epoch_ms=fitted.epoch_ms,
+        peak_mib=fitted.peak_mib,
+        seconds=fitted.seconds,
+        device=fitted.device,
+        backend=fitted.backend,
+    )
 
 
-def _open_folder(
-    run: Run,
-    plan: Plan,
-    source: Source,
-    loaded: Loaded,
-    graph: Graph,
-    *,
-    resume: bool,
-    overwrite: bool,
-) -> None:
-    mark = graph_fingerprint(graph)
-    if run.exists and resume:
-        before = run.config()
-        _same(run, "method", before["run"].get("method"), plan.method)
-        _same(run, "graph", before.get("data", {}).get("fingerprint"), mark)
-        _same(run, "seed", before["run"].get("seed"), plan.seed)
-        asked = plan.tables()
-        for table in ("train", "method"):
-            for key, value in asked[table].items():
-                wanted = list(value) if isinstance(value, tuple) else value
-                _same(run, key, before.get(table, {}).get(key), wanted)
-        if run.checkpoint_file.is_file():
-            run.checkpoint()  # a damaged one is named before any work
-        return
-    if run.exists and not overwrite:
-        raise UserError(
-            f"{run.path} holds a run already: --resume goes on with it, --overwrite replaces it, "
-            "--out names another folder"
-        )
-    run.clear()
-    data = loaded.tensors
-    y = labels_of(data)
-    facts = {
-        "nodes": graph.num_nodes,
-        "edges": int(data.edge_index.shape[1]),
-        "features": graph.num_features,
-        "classes": 0 if y is None else len(np.unique(y[y >= 0])),
-        "fingerprint": mark,
-        "notes": loaded.notes,
-    }
-    tables = plan.tables()
-    tables["run"]["command"] = _command()
-    run.write_config({**tables, "data": facts, "source": source.table()})
+def _notes(job: Job) -> list[str]:
+    """What was done to the data, what `auto` picked and why, and what is missing."""
+    notes = [*job.loaded.notes]
+    notes += [f"{choice.key} = {choice.value}: {choice.reason}" for choice in job.plan.choices]
+    if warning := searched_elsewhere(job.plan.preset, job.labels):
+        notes.append(warning)
+    if job.options.score and job.labels is None:
+        notes.append("no labels, so nothing is scored (--labels or --label-column names them)")
+    return [*notes, *job.notes]
+
+
+def _paper_protocol(job: Job, plan: Plan, run: Run) -> PaperProtocol | None:
+    options, y = job.options, job.labels
+    if y is None or "paper" not in job.protocols:
+        return None
+    paper = PaperProtocol(y, seed=options.split_seed)
+    if options.resume:
+        paper.epochs = observed_so_far(run, plan, options.split_seed, PAPER_EPOCHS)
+    return paper
+
+
+def train_stage(job: Job, ready: Ready, run: Run, paper: PaperProtocol | None) -> Fitted:
+    """Train, or go on; a start that fails leaves the folder free."""
+    observer, total = job.observer, ready.plan.train.epochs
+
+    def look(epoch: int, z: Tensor) -> None:
+        assert paper is not None
+        run.log_observed(epoch, paper.observe(epoch, z.numpy()), paper.seed)
+
+    observer.phase("training")
+    try:
+        with (
+            stops_are_told("training"),
+            logged(run, job.options.log, lambda block: observer.epochs(block, total)) as on_block,
+        ):
+            fitted = train(
+                ready,
+                run=run,
+                resume=job.options.resume,
+                on_block=on_block,
+                on_stop=observer.stopping,
+                observe=None if paper is None else look,
+                observe_last=PAPER_EPOCHS,
+            )
+    except Stopped:
+        raise
+    except UserError:
+        if not run.metrics() and not run.checkpoint_file.is_file():
+            run.clear()  # nothing was done: what is mended may be tried in the same folder
+        raise
+    return replace(fitted, peak_mib=max(fitted.peak_mib, _peak_before(run)))
 
 
 def _peak_before(run: Run) -> float:
@@ -170,57 +264,14 @@ def _peak_before(run: Run) -> float:
     return float(run.diagnostics().get("peak_mib", 0.0))
 
 
-def _observed(run: Run, plan: Plan, split_seed: int) -> dict[int, tuple[float, ...]]:
-    """What protocol `paper` has seen of a run that goes on: all of its last epochs, or an error."""
-    done = run.checkpoint()[1]["epoch"] if run.checkpoint_file.is_file() else 0
-    seen = run.observed(done, split_seed)
-    first = max(0, plan.train.epochs - PAPER_EPOCHS) + 1
-    if not set(range(first, done + 1)) <= set(seen):
-        raise UserError(
-            f"protocol paper looks at every epoch from {first} on, but {run.path} is at epoch "
-            f"{done} without it (on these splits): start again with --overwrite"
-        )
-    return seen
+def save_stage(run: Run, loaded: Loaded, z: Tensor) -> None:
+    """Keep the embeddings, and what a report and a later graph need."""
+    run.save_embeddings(loaded.ids, z)
+    save_nodes(run, loaded)
+    save_encoding(run, loaded)
 
 
-def _same(run: Run, what: str, before: Any, now: Any) -> None:
-    if before != now:
-        raise UserError(
-            f"{run.path} was begun with another {what} ({before}); this command asks for {now}"
-        )
-
-
-def _judge(
-    plan: Plan,
-    judging: Judging,
-    loaded: Loaded,
-    graph: Graph,
-    z: np.ndarray[Any, np.dtype[Any]],
-    run: Run,
-    fitted: Fitted,
-) -> dict[str, Any]:
-    data, splits, seed = loaded.tensors, judging.splits, judging.split_seed
-    scores: dict[str, Any] = {}
-    confusion = None
-    if labels_of(data) is not None:
-        scores, confusion = score(z, data, judging.protocols, splits=splits, split_seed=seed)
-        if judging.controls:
-            scores["controls"] = controls(plan, graph, data, splits=splits, split_seed=seed)
-    found = diagnose(fitted, plan.seed)
-    if confusion is not None:
-        found["confusion"] = confusion.tolist()
-    found |= {
-        "seconds": fitted.seconds,
-        "epoch_ms": fitted.epoch_ms,
-        "peak_mib": fitted.peak_mib,
-        "device": fitted.device,
-        "backend": fitted.backend,
-    }
-    write_text(run.diagnostics_file, json.dumps(found) + "\n")
-    return scores
-
-
-def _save_nodes(run: Run, loaded: Loaded) -> None:
+def save_nodes(run: Run, loaded: Loaded) -> None:
     """Labels, edges and other columns of the nodes, for the report."""
     # the prefix keeps a user's names apart from ours and from savez's own arguments
     arrays: dict[str, Any] = {
@@ -232,38 +283,35 @@ def _save_nodes(run: Run, loaded: Loaded) -> None:
         arrays["label"] = y
         if loaded.label_names is not None:
             arrays["label_names"] = np.asarray(loaded.label_names)
-    write_atomically(
-        run.nodes_file,
-        lambda file: np.savez_compressed(file, **arrays),
+    write_atomically(run.nodes_file, lambda file: np.savez_compressed(file, **arrays))
+
+
+def _score(
+    job: Job, plan: Plan, run: Run, fitted: Fitted, z: Tensor, paper: PaperProtocol | None
+) -> dict[str, Any]:
+    """Scores, then controls; what is scored is kept before the next thing is tried."""
+    options, observer, data = job.options, job.observer, job.loaded.tensors
+    splits, split_seed = options.splits, options.split_seed
+    scores = score_stage(
+        run,
+        fitted,
+        z,
+        data,
+        job.protocols,
+        paper,
+        observer,
+        splits=splits,
+        split_seed=split_seed,
     )
-
-
-def _summary(plan: Plan, fitted: Fitted, run: Run, scores: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "dataset": plan.dataset,
-        "method": plan.method,
-        "preset": plan.preset,
-        "epochs": plan.train.epochs,
-        "seed": plan.seed,
-        "device": fitted.device,
-        "backend": fitted.backend,
-        "loss": fitted.loss,
-        "epoch_ms": round(fitted.epoch_ms, 4),
-        "peak_mib": round(fitted.peak_mib, 1),
-        "run": str(run.path),
-        "scores": plain(scores),
-    }
-
-
-def _report(run: Run) -> None:
-    from muxgcl.report import read_run, write_report  # draws, which takes seconds to load
-
-    write_report(read_run(run.path), run.report_file)
-    console.print(f"report:     {run.report_file}")
-
-
-def _command(*, resume: bool = False) -> str:
-    words = ["muxgcl", *sys.argv[1:]]
-    if resume and "--resume" not in words:
-        words = [*(w for w in words if w != "--overwrite"), "--resume"]
-    return shlex.join(words)
+    if job.labels is not None and options.controls is not False:
+        scores |= controls_stage(
+            run,
+            plan,
+            job.graph,
+            data,
+            job.protocols,
+            observer,
+            splits=splits,
+            split_seed=split_seed,
+        )
+    return scores

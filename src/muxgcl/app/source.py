@@ -1,88 +1,109 @@
-"""Where a graph comes from: a dataset's name or a user's files."""
+"""Where a graph comes from: a dataset's name, a user's files, or an object in memory."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from muxgcl.app.options import LoadOptions
 from muxgcl.errors import UserError
+from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import DATASETS, open_dataset
 from muxgcl.io.files import write_text
+from muxgcl.io.labels import classes
 from muxgcl.io.load import Encoding, Loaded, load
+from muxgcl.io.nodes import rows_of
+from muxgcl.io.roles import NodeColumns
+from muxgcl.io.sources import read_nodes
 from muxgcl.runs.folder import Run
 from muxgcl.runs.settings import unknown_name
 from muxgcl.tensors import Tensors
 
+FLAGS = {"source_column": "--source", "target_column": "--target", "weight_column": "--weight"}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """What was asked for, so that a run folder can open its graph again."""
 
-    graph: str
-    data_root: Path | None = None
-    features: Path | None = None
-    labels: Path | None = None
-    label_column: str | None = None
-    id_column: str | None = None
-    source_column: str | None = None
-    target_column: str | None = None
-    weight_column: str | None = None
-    header: bool | None = None
+    graph: Any  # a name, a path, or what `load` takes or returns
+    options: LoadOptions = field(default_factory=LoadOptions)
+
+    @property
+    def is_dataset(self) -> bool:
+        """Whether the graph is one of `muxgcl datasets`."""
+        return isinstance(self.graph, str) and self.graph in DATASETS
 
     @property
     def dataset(self) -> str:
         """The name that presets and records know the graph by."""
-        return self.graph if self.graph in DATASETS else Path(self.graph).resolve().stem
+        if self.is_dataset:
+            return str(self.graph)
+        return Path(self.graph).resolve().stem if isinstance(self.graph, str | Path) else "graph"
+
+    @property
+    def preset(self) -> str:
+        """The preset where none is asked for."""
+        return "best" if self.is_dataset else "auto"
 
     def open(self, encoding: Encoding | None = None) -> Loaded:
         """Load the graph; with an earlier graph's encoding its columns become the same features."""
-        if self.graph in DATASETS:
-            return known(open_dataset(self.graph, self.data_root))
-        path = Path(self.graph)
-        if not path.exists():
-            looks_like_path = "/" in self.graph or path.suffix
-            raise UserError(
-                f"{self.graph}: no such file or folder"
-                if looks_like_path
-                else unknown_name("dataset (and no such file)", self.graph, DATASETS)
-            )
-        return load(
-            path,
-            features=self.features,
-            labels=self.labels,
-            label_column=self.label_column,
-            id_column=self.id_column,
-            source_column=self.source_column,
-            target_column=self.target_column,
-            weight_column=self.weight_column,
-            header=self.header,
-            encoding=encoding,
-        )
+        given = self.options.given()
+        if self.is_dataset or isinstance(self.graph, Loaded | Graph):
+            what = f"{self.graph} is a dataset" if self.is_dataset else "this graph is loaded"
+            if given:
+                name = next(iter(given))
+                flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+                raise UserError(
+                    f"{what}: {name} ({flag}) is for a graph that is read from files or from memory"
+                )
+            if isinstance(self.graph, Loaded):
+                return self.graph
+            if isinstance(self.graph, Graph):
+                raise UserError("expected a graph that load takes or returns, got a Graph")
+            return known(open_dataset(self.graph, self.options.data_root))
+        if isinstance(self.graph, str | Path):
+            path = Path(self.graph)
+            if not path.exists():
+                looks_like_path = "/" in str(self.graph) or path.suffix
+                raise UserError(
+                    f"{self.graph}: no such file or folder"
+                    if looks_like_path
+                    else unknown_name("dataset (and no such file)", str(self.graph), DATASETS)
+                )
+            return load(path, encoding=encoding, **given)
+        return load(self.graph, encoding=encoding, **given)
 
-    def table(self) -> dict[str, Any]:
-        """For config.toml; paths are made absolute, so that a run can be moved."""
-        found: dict[str, Any] = {}
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            found[name] = str(value.resolve()) if isinstance(value, Path) else value
-        if self.graph not in DATASETS:
-            found["graph"] = str(Path(self.graph).resolve())
-        return found
+    def table(self) -> dict[str, Any] | None:
+        """For config.toml; paths are made absolute. None where the graph is no file."""
+        values = [self.graph, self.options.features, self.options.labels]
+        if not all(value is None or isinstance(value, str | Path) for value in values):
+            return None
+        found: dict[str, Any] = asdict(self.options)
+        for name in ("data_root", "features", "labels"):
+            if found[name] is not None:
+                found[name] = str(Path(found[name]).resolve())
+        graph = str(self.graph) if self.is_dataset else str(Path(self.graph).resolve())
+        return {"graph": graph, **found}
 
     @classmethod
     def from_table(cls, table: dict[str, Any], data_root: Path | None = None) -> "Source":
         """What `table` wrote."""
-        if unknown := sorted(set(table) - set(cls.__dataclass_fields__)):
+        names = {f.name for f in fields(LoadOptions)}
+        if unknown := sorted(set(table) - names - {"graph"}):
             raise UserError(f"config.toml: source.{unknown[0]} is not known")
         if "graph" not in table:
             raise UserError("config.toml: source.graph is missing")
-        paths = ("data_root", "features", "labels")
-        values: dict[str, Any] = {k: Path(v) if k in paths else v for k, v in table.items()}
+        values = {name: value for name, value in table.items() if name in names}
+        for name in ("data_root", "features", "labels"):
+            if name in values:
+                values[name] = Path(values[name])
         if data_root is not None:
             values["data_root"] = data_root
-        return cls(**values)
+        return cls(table["graph"], LoadOptions(**values))
 
 
 def known(tensors: Tensors) -> Loaded:
@@ -96,10 +117,57 @@ def known(tensors: Tensors) -> Loaded:
     )
 
 
+def graph_of_run(
+    run: Run, graph: Any = None, options: LoadOptions | None = None
+) -> tuple[Loaded, Graph]:
+    """The graph that a run was trained on, from where it came or as given; it must be the same.
+
+    Labels may be given anew: they have no part in training.
+    """
+    tables = run.config()
+    options = options or LoadOptions()
+    if graph is not None:
+        source = Source(graph, replace(options, labels=None))
+    elif "graph" in tables.get("source", {}):
+        source = Source.from_table(tables["source"], options.data_root)
+    else:
+        raise UserError(
+            f"{run.config_file} does not say where the graph came from: it was in memory, "
+            "give it again"
+        )
+    loaded = source.open()
+    tensors = Graph.from_data(loaded.tensors)
+    before = tables.get("data", {}).get("fingerprint")
+    if before not in (None, graph_fingerprint(tensors)):
+        raise UserError(f"the graph that {run.path} was trained on has changed since")
+    return loaded if options.labels is None else relabelled(loaded, options), tensors
+
+
+def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:
+    """The same graph with labels of another table, joined by id; nodes without one have none."""
+    columns = NodeColumns(options.id_column, options.label_column, features=False)
+    table = read_nodes(options.labels, "the labels", columns, options.header)
+    if table.labels is None:
+        raise UserError(f"{table.name} has no column of labels")
+    if table.numbered and len(table.ids) != len(loaded.ids):
+        raise UserError(
+            f"{table.name}: expected {len(loaded.ids):,} labels, one for each node, "
+            f"got {len(table.ids):,}"
+        )
+    ids = loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist()
+    spread = [""] * len(loaded.ids)
+    for row, label in zip(rows_of(table, ids, "the graph"), table.labels, strict=True):
+        spread[row] = str(label)
+    y, names = classes(spread)
+    tensors = Tensors(**{name: loaded.tensors[name] for name in loaded.tensors.keys()})  # noqa: SIM118
+    tensors.y = torch.from_numpy(y)
+    return replace(loaded, tensors=tensors, label_names=names)
+
+
 def save_encoding(run: Run, loaded: Loaded) -> None:
     """How columns became features, so that a later graph's become the same ones."""
     if loaded.encoding.numbers or loaded.encoding.categories:
-        write_text(run.path / "encoding.json", json.dumps(loaded.encoding.as_dict()) + "\n")
+        write_text(run.encoding_file, json.dumps(loaded.encoding.as_dict()) + "\n")
 
 
 def saved_encoding(run: Run) -> Encoding | None:

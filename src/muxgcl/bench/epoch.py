@@ -14,7 +14,14 @@ from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
 from muxgcl.io.safety import check_size
 from muxgcl.kernels import resolve
-from muxgcl.runs.environment import MIB, commit, device_name, peak_memory, pick_device, versions
+from muxgcl.runs.environment import (
+    MIB,
+    commit,
+    device_name,
+    peak_memory,
+    pick_device,
+    versions,
+)
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded

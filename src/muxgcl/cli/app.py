@@ -1,7 +1,12 @@
 """The door of the command line: a mistake is one line on standard error, status 2, no traceback."""
 
+import signal
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +17,7 @@ from muxgcl.errors import UserError
 from muxgcl.io.safety import is_unicode
 from muxgcl.runs.fit import Stopped
 
-INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
+INTERRUPTED = 128 + signal.SIGINT  # what a shell expects of a program stopped by Ctrl-C
 # what the memory ran out for, the most telling first
 LESS = {
     "report": "to draw the report: --no-report leaves it out",
@@ -22,7 +27,7 @@ LESS = {
     "graph": "to hold the graph: fewer nodes, edges or columns need less",
     "runs": "to train: a smaller width, or --backend chunked, needs less",
 }
-ORDER = ("run", "train", "embed", "evaluate", "cluster", "report", "tune", "reproduce", "bench")
+ORDER = ("run", "train", "embed", "evaluate", "cluster", "report", "info", "tune", "reproduce")
 # a usage error of the parser under Typer, which has moved between versions
 UsageError: type[Exception] = next(
     kind
@@ -32,7 +37,14 @@ UsageError: type[Exception] = next(
 
 
 class Ordered(TyperGroup):
-    """Commands in the order in which a newcomer meets them."""
+    """Commands in the order in which a newcomer meets them; a signal ends them with a line."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; Typer would turn Ctrl-C into a bare status."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise Stopped("stopped", getattr(stop, "number", signal.SIGINT)) from None
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The order of the help page."""
@@ -45,7 +57,6 @@ app = typer.Typer(
     cls=Ordered,
     help="Node embeddings of a graph, without labels, by contrastive learning (MUX-GCL).",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
@@ -63,6 +74,9 @@ def _options(
     version: Annotated[
         bool,
         typer.Option("--version", help="Print the version.", callback=_tell_version, is_eager=True),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of a mistake, with any command.")
     ] = False,
 ) -> None:
     pass
@@ -82,19 +96,20 @@ def run(arguments: list[str]) -> int:
         return _fail(f"{wrong[0]!r} is not UTF-8: rename what it names", 2, debug)
     command = typer.main.get_command(app)
     try:
-        status = command.main(
-            [a for a in arguments if a != "--debug"], "muxgcl", standalone_mode=False
-        )
+        with _termination():
+            status = command.main(
+                [a for a in arguments if a != "--debug"], "muxgcl", standalone_mode=False
+            )
     except typer.Exit as stop:
         return stop.exit_code
     except Stopped as stop:
-        return _fail(str(stop), INTERRUPTED, debug)
+        return _fail(str(stop), 128 + stop.number, debug)
     except UserError as error:
         return _fail(str(error), 2, debug)
     except UsageError as error:
         return _fail(error.format_message(), 2, debug)  # type: ignore[attr-defined]
-    except (typer.Abort, KeyboardInterrupt):
-        return _fail("interrupted", INTERRUPTED, debug)
+    except (typer.Abort, KeyboardInterrupt) as stop:
+        return _fail("stopped", 128 + getattr(stop, "number", signal.SIGINT), debug)
     except BrokenPipeError:
         return 1
     except OSError as error:  # a file that may not be read, a name that is too long, a full disk
@@ -107,6 +122,29 @@ def run(arguments: list[str]) -> int:
             raise
         return _fail(f"there is not enough memory {_to_do(error)}", 2, debug)
     return status if isinstance(status, int) else 0
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came."""
+
+    number = signal.SIGTERM
+
+
+@contextmanager
+def _termination() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _out_of_memory(error: Exception) -> bool:

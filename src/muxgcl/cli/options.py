@@ -1,4 +1,4 @@
-"""Options that several commands share, each described once."""
+"""Options that several commands share, each described once, in the groups of the help page."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -6,90 +6,25 @@ from typing import Annotated
 
 import typer
 
-GraphName = Annotated[
-    str,
-    typer.Argument(
-        metavar="GRAPH",
-        help="A dataset's name (see `muxgcl datasets`) or a path: an edge list (.csv, .tsv, "
-        ".parquet), a folder with edges.* and nodes.*, .npz, .graphml or .gexf.",
-    ),
-]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
-MethodName = Annotated[
-    str, typer.Option("--method", help="Which method to train; see `muxgcl methods`.")
-]
-PresetName = Annotated[
-    str | None,
-    typer.Option(
-        "--preset",
-        help="Where settings start: best (the default for a benchmark graph), paper (as published),"
-        " quick (a CPU in a coffee break), auto (picked from the graph's size and density: the "
-        "default for any other graph), or a .toml file of settings such as `muxgcl tune` writes.",
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override one setting; may be repeated."),
-]
-Epochs = Annotated[int | None, typer.Option(help="How many epochs to train.")]
-Seed = Annotated[int, typer.Option(help="The seed of everything random in a run.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
-BackendName = Annotated[
-    str,
-    typer.Option(
-        "--backend",
-        help="How to compute the contrast: auto, reference, chunked, fused, or fused/PRECISION "
-        "with fp32, tf32, fp16 or bf16.",
-    ),
-]
-DataRoot = Annotated[
-    Path | None,
-    typer.Option(help="Where datasets lie; otherwise $MUXGCL_DATA, then the cache folder."),
-]
-Splits = Annotated[int, typer.Option(help="How many random splits `holdout` takes.")]
-SplitSeed = Annotated[
-    int,
-    typer.Option(min=0, max=2**32 - 1, help="The seed of the splits, shared by all methods."),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on the last line of output.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+from muxgcl.app import LoadOptions
+from muxgcl.io import DATASETS
+from muxgcl.methods import METHODS
 
-FeaturesFile = Annotated[
-    Path | None, typer.Option("--features", help="Node features: a file joined by node id.")
-]
-LabelsFile = Annotated[
-    Path | None, typer.Option("--labels", help="Node labels: a file joined by node id.")
-]
-LabelColumn = Annotated[
-    str | None, typer.Option(help="The column of labels; it is never used as a feature.")
-]
-IdColumn = Annotated[
-    str | None, typer.Option(help="The column of node ids; the first one by default.")
-]
-SourceColumn = Annotated[
-    str | None, typer.Option("--source", help="The edge list's column of sources.")
-]
-TargetColumn = Annotated[
-    str | None, typer.Option("--target", help="The edge list's column of targets.")
-]
-WeightColumn = Annotated[
-    str | None, typer.Option("--weight", help="The edge list's column of weights.")
-]
-Header = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header",
-        help="Whether text files begin with a line of names; looked for by default.",
-    ),
-]
+TRAINING, FOLDER, SCORES, FILES, OUTPUT = (
+    "Training",
+    "Run folder",
+    "Scores",
+    "Reading files",
+    "Output",
+)
+PRESETS = ("best", "paper", "quick", "auto")
 
 
 class Protocol(StrEnum):
     """How embeddings are judged."""
 
     holdout = "holdout"
+    holdout_all = "holdout-all"
     public = "public"
     paper = "paper"
 
@@ -100,3 +35,228 @@ class CaptureMode(StrEnum):
     auto = "auto"
     on = "on"
     off = "off"
+
+
+class Log(StrEnum):
+    """Where a run is logged besides its own metrics.jsonl."""
+
+    tensorboard = "tensorboard"
+
+
+GraphName = Annotated[
+    str,
+    typer.Argument(
+        metavar="GRAPH",
+        help="A dataset's name (see `muxgcl datasets`) or a path: an edge list (.csv, .tsv, "
+        ".parquet), a folder with edges.* and nodes.*, .npz, .graphml or .gexf.",
+        autocompletion=lambda: list(DATASETS),
+    ),
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+
+# training
+MethodName = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="Which method to train; see `muxgcl methods`.",
+        rich_help_panel=TRAINING,
+        autocompletion=lambda: list(METHODS),
+    ),
+]
+PresetName = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        help="Where settings start: best (the default for a named dataset), paper, quick, auto "
+        "(by the graph's size and density: the default for other graphs), or a .toml file.",
+        rich_help_panel=TRAINING,
+        autocompletion=lambda: list(PRESETS),
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override one setting; may be repeated.",
+        rich_help_panel=TRAINING,
+    ),
+]
+Epochs = Annotated[
+    int | None, typer.Option(help="How many epochs to train.", rich_help_panel=TRAINING)
+]
+Seed = Annotated[
+    int, typer.Option(help="The seed of everything random in a run.", rich_help_panel=TRAINING)
+]
+Seeds = Annotated[
+    int,
+    typer.Option(help="Train with this many seeds, counted up.", rich_help_panel=TRAINING),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.", rich_help_panel=TRAINING)]
+BackendName = Annotated[
+    str,
+    typer.Option(
+        "--backend",
+        help="How to compute the contrast: auto, reference, chunked, fused, or fused/PRECISION "
+        "with fp32, tf32, fp16 or bf16.",
+        rich_help_panel=TRAINING,
+    ),
+]
+Capture = Annotated[
+    CaptureMode,
+    typer.Option(
+        help="Capture the training step as a CUDA graph (GPU only).", rich_help_panel=TRAINING
+    ),
+]
+LogOption = Annotated[
+    Log | None,
+    typer.Option(
+        "--log",
+        help="Also write the losses for TensorBoard, into the run folder.",
+        rich_help_panel=TRAINING,
+    ),
+]
+
+# the run folder
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="The run folder; under runs/ by default.", rich_help_panel=FOLDER),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on where the run folder stands; with more --epochs, train longer.",
+        rich_help_panel=FOLDER,
+    ),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace a run that is there.", rich_help_panel=FOLDER),
+]
+
+# scores
+Protocols = Annotated[
+    list[Protocol] | None,
+    typer.Option(
+        "--protocol",
+        metavar="NAME",
+        help="How to classify: holdout, holdout-all, public or paper; may be repeated. `holdout` "
+        "counts test nodes whose labels no search of settings reads, `holdout-all` others too; "
+        "`paper` is optimistic by design.",
+        rich_help_panel=SCORES,
+    ),
+]
+Splits = Annotated[
+    int, typer.Option(help="How many random splits `holdout` takes.", rich_help_panel=SCORES)
+]
+SplitSeed = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=2**32 - 1,
+        help="The seed of the splits, shared by all methods.",
+        rich_help_panel=SCORES,
+    ),
+]
+Controls = Annotated[
+    bool | None,
+    typer.Option(
+        "--controls/--no-controls",
+        help="Score what needs no training beside the method: by default where there are labels.",
+        rich_help_panel=SCORES,
+    ),
+]
+Report = Annotated[
+    bool,
+    typer.Option(
+        "--report/--no-report",
+        help="Write report.html into the run folder.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+# reading files
+DataRoot = Annotated[
+    Path | None,
+    typer.Option(
+        help="Where datasets lie; otherwise $MUXGCL_DATA, then the cache folder.",
+        rich_help_panel=FILES,
+    ),
+]
+FeaturesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--features", help="Node features: a file joined by node id.", rich_help_panel=FILES
+    ),
+]
+LabelsFile = Annotated[
+    Path | None,
+    typer.Option("--labels", help="Node labels: a file joined by node id.", rich_help_panel=FILES),
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="The column of labels; it is never used as a feature.", rich_help_panel=FILES
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(help="The column of node ids; the first one by default.", rich_help_panel=FILES),
+]
+SourceColumn = Annotated[
+    str | None,
+    typer.Option("--source", help="The edge list's column of sources.", rich_help_panel=FILES),
+]
+TargetColumn = Annotated[
+    str | None,
+    typer.Option("--target", help="The edge list's column of targets.", rich_help_panel=FILES),
+]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option("--weight", help="The edge list's column of weights.", rich_help_panel=FILES),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether text files begin with a line of names; looked for by default.",
+        rich_help_panel=FILES,
+    ),
+]
+
+# output
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print one JSON object on the last line of output.", rich_help_panel=OUTPUT
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel=OUTPUT)]
+
+
+def load_options(
+    *,
+    data_root: Path | None = None,
+    features: Path | None = None,
+    labels: Path | None = None,
+    label_column: str | None = None,
+    id_column: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    header: bool | None = None,
+) -> LoadOptions:
+    """The options about files under the names that the command line has for them."""
+    return LoadOptions(
+        data_root=data_root,
+        features=features,
+        labels=labels,
+        label_column=label_column,
+        id_column=id_column,
+        source_column=source,
+        target_column=target,
+        weight_column=weight,
+        header=header,
+    )

@@ -1,4 +1,4 @@
-"""What a person sees while training: a bar with the loss of each scale, on standard error."""
+"""Where things are printed, and the bar of a search."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,6 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.table import Column
 
@@ -23,36 +22,6 @@ results = Console(highlight=False, markup=False, soft_wrap=True)  # what was ask
 WIDE = 110  # columns, from which there is room for more
 
 
-class TrainingBar:
-    """Told of each block of epochs; shows loss, its terms, and time per epoch."""
-
-    def __init__(self, bar: Progress, epochs: int) -> None:
-        self.bar, self.epochs = bar, epochs
-        self.tasks: dict[str, TaskID] = {}
-
-    def _task(self, name: str, total: int) -> TaskID:
-        self.bar.start()
-        if name not in self.tasks:
-            self.tasks[name] = self.bar.add_task(name, total=total, losses="", speed="")
-        return self.tasks[name]
-
-    def prepare(self, done: int, total: int) -> None:
-        """Move on in what comes before the first epoch."""
-        self.bar.update(self._task("affinity", total), completed=done)
-
-    def __call__(self, block: list[Epoch]) -> None:
-        """Move on by one block."""
-        last = block[-1]
-        terms = " + ".join(f"{value:.2f}" for value in last.terms.values())
-        names = " + ".join(last.terms)
-        losses = f"loss {last.loss:.2f}"
-        if len(last.terms) > 1:
-            losses += f" = {terms} ({names})" if console.width > WIDE else f" = {terms}"
-        speed = f"{1000 * last.seconds:.3g} ms"
-        task = self._task("training", self.epochs)
-        self.bar.update(task, completed=last.number, losses=losses, speed=speed)
-
-
 @contextmanager
 def _shown(bar: Progress) -> Iterator[Progress]:
     """Stopped at the end, if it was started: an empty bar would leave an empty line."""
@@ -61,21 +30,6 @@ def _shown(bar: Progress) -> Iterator[Progress]:
     finally:
         if bar.tasks:
             bar.stop()
-
-
-@contextmanager
-def training_bar(epochs: int, *, quiet: bool = False) -> Iterator[TrainingBar]:
-    """A bar that stays where it ended; nothing where standard error is no terminal."""
-    columns = (
-        TextColumn("{task.description}", table_column=Column(no_wrap=True, min_width=8)),
-        BarColumn(bar_width=24 if console.width > WIDE else 6),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[losses]}"),
-        TextColumn("{task.fields[speed]}"),
-        TimeRemainingColumn(compact=True),
-    )
-    with _shown(Progress(*columns, console=console, disable=quiet)) as bar:
-        yield TrainingBar(bar, epochs)
 
 
 class SearchBar:

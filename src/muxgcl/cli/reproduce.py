@@ -17,9 +17,11 @@ from muxgcl.errors import UserError
 from muxgcl.io import DATASETS, at_hand
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import doubts
-from muxgcl.reproduce.job import SCORES, Job
+from muxgcl.reproduce.hops import HOP_PARTS
+from muxgcl.reproduce.job import COMMITTEE, CONTROLS, Job
 from muxgcl.reproduce.records import Record, Shelf
 from muxgcl.reproduce.runner import Outcome, Runner
+from muxgcl.reproduce.searches import search_doubts, search_files
 from muxgcl.reproduce.typeset import markdown
 
 Artefact = StrEnum("Artefact", [*ARTEFACTS, "all"])  # type: ignore[misc]
@@ -28,7 +30,7 @@ Artefact = StrEnum("Artefact", [*ARTEFACTS, "all"])  # type: ignore[misc]
 @app.command()
 def reproduce(
     artefact: Annotated[
-        Artefact | None, typer.Argument(help="Which table or figure of the paper.")
+        Artefact | None, typer.Argument(help="Which table or figure of the paper; hops: ours.")
     ] = None,
     datasets: Annotated[
         list[str] | None, typer.Option(help="Instead of the paper's; a,b or repeated.")
@@ -48,6 +50,10 @@ def reproduce(
     check: Annotated[
         bool, typer.Option("--check", help="Only check the records against the code.")
     ] = False,
+    parts: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Of hops, only these; a,b or repeated: {', '.join(HOP_PARTS)}."),
+    ] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Start no new training after this many seconds.")
     ] = None,
@@ -72,6 +78,7 @@ def reproduce(
         seeds=seeds,
         splits=splits,
         epochs=epochs,
+        parts=_names(parts) or tuple(HOP_PARTS),
     )
     outcome = Outcome()
     if not render_only:
@@ -140,15 +147,21 @@ def _bar(jobs: list[Job]) -> Iterator[Any]:
 
 
 def _work(job: Job) -> float:
-    return (job.plan().train.epochs + 10) * DATASETS[job.dataset].nodes
+    epochs = 0 if job.kind in (COMMITTEE, CONTROLS) else job.plan().train.epochs
+    return (epochs + 10) * DATASETS[job.dataset].nodes
 
 
 def _headline(job: Job, record: Record) -> str:
-    if job.kind != SCORES or "accuracy" not in record["result"]:
-        return f" ({record['seconds']:.0f} s)"
-    scores = record["result"]["accuracy"]
-    speed = f"{record['epoch_ms']:.3g} ms/epoch, {record['seconds']:.0f} s"
-    return f": {sum(scores) / len(scores):.2f} % ({speed})"
+    result, speed = (
+        record["result"],
+        f"{record['epoch_ms']:.3g} ms/epoch, {record['seconds']:.0f} s",
+    )
+    tables = result.get("tables") or ({"": result} if "accuracy" in result else {})
+    means = [
+        f"{name} {sum(table['accuracy']) / len(table['accuracy']):.2f} %".strip()
+        for name, table in tables.items()
+    ]
+    return f": {', '.join(means)} ({speed})" if means else f" ({record['seconds']:.0f} s)"
 
 
 def _render(
@@ -187,11 +200,14 @@ def _check(shelf: Shelf, as_json: bool) -> None:
     lines = shelf.lines()
     if not lines:
         raise UserError(f"there are no records in {shelf.folder}")
-    found = list(doubts(lines))
+    total = len(lines) + sum(
+        len(file.read_bytes().splitlines()) for file in search_files(shelf.folder)
+    )
+    found = [*doubts(lines), *search_doubts(shelf.folder)]
     for line in found:
         console.print(line)
     if as_json:
-        print(json.dumps({"records": len(lines), "doubts": found}))
+        print(json.dumps({"records": total, "doubts": found}))
     if found:
-        raise UserError(f"{len(found)} of {len(lines)} records are stale, repeated or damaged")
-    console.print(f"{len(lines)} records, all as the code would make them")
+        raise UserError(f"{len(found)} of {total} records are stale, repeated or damaged")
+    console.print(f"{total} records, all as the code would make them")

@@ -1,28 +1,89 @@
-"""Scores as a person reads them."""
+"""Scores and facts as a person reads them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
-from muxgcl.cli.progress import console
+from muxgcl.evaluate.controls import control_name
 
-SHOWN = ("accuracy", "macro_f1", "nmi", "ari", "auc", "ap")
-OPTIMISTIC = "  (optimistic: the epoch was chosen on test nodes)"
+MEASURES = {
+    "accuracy": "accuracy %",
+    "macro_f1": "macro F1 %",
+    "nmi": "NMI",
+    "ari": "ARI",
+    "auc": "AUC",
+    "ap": "average precision",
+}
+PERCENT = ("accuracy", "macro_f1")
+OPTIMISTIC = "optimistic: the epoch was chosen on test nodes"
 
 
-def show_scores(scores: Mapping[str, Any], where: Console = console) -> None:
-    """One line a measure: mean, spread and number of repeats; controls first."""
-    spread = "±" if where.encoding.lower().startswith("utf") else "+/-"
-    others = {name: values for name, values in scores.items() if name != "controls"}
-    for name, values in {**scores.get("controls", {}), **others}.items():
-        for measure, value in values.items():
-            if measure not in SHOWN or not isinstance(value, Mapping):
-                continue
-            percent = measure in ("accuracy", "macro_f1")
-            digits, unit = (2, " %") if percent else (3, "")
-            note = OPTIMISTIC if name == "paper" else ""
-            where.print(
-                f"{name:>12} {measure:<9} {value['mean']:.{digits}f} {spread} "
-                f"{value['std']:.{digits}f}{unit}  (n = {value['n']}){note}"
-            )
+def show_scores(
+    method: str, scores: Mapping[str, Any], verdict: Mapping[str, Any] | None, where: Console
+) -> None:
+    """A table a protocol: the method, then each control under its name; then the verdict."""
+    controls = scores.get("controls") or {}
+    sign = "±" if where.encoding.lower().startswith("utf") else "+/-"
+    protocols = [name for name in scores if name != "controls" and _figures(scores[name])]
+    for protocol in protocols:
+        named = {method: scores[protocol]}
+        named |= {
+            control_name(name): part[protocol]
+            for name, part in controls.items()
+            if protocol in part
+        }
+        where.print(_table(protocol, named, sign))
+    if verdict is not None:
+        where.print(str(verdict["sentence"]).replace("±", sign))
+
+
+def _figures(part: Any) -> dict[str, Mapping[str, Any]]:
+    """The measures that are shown."""
+    if not isinstance(part, Mapping):
+        return {}
+    found = {name: part.get(name) for name in MEASURES}
+    return {name: x for name, x in found.items() if isinstance(x, Mapping) and "mean" in x}
+
+
+def _table(protocol: str, named: Mapping[str, Mapping[str, Any]], sign: str) -> Table:
+    own = _figures(next(iter(named.values())))
+    repeats = next(iter(own.values())).get("n", 1)
+    title = f"{protocol} (n = {repeats}{'; ' + OPTIMISTIC if protocol == 'paper' else ''})"
+    table = Table(box=None, pad_edge=False)
+    table.add_column(title, overflow="fold")
+    for measure in own:
+        table.add_column(MEASURES[measure], justify="right", no_wrap=True)
+    for name, part in named.items():
+        figures = _figures(part)
+        cells = [
+            _figure(m, figures[m], own[m].get("n", 1), sign) if m in figures else "" for m in own
+        ]
+        table.add_row(f"  {name}", *cells)
+    return table
+
+
+def _figure(measure: str, value: Mapping[str, Any], usual: int, sign: str) -> str:
+    """Mean and spread; the number of repeats where it is not the usual one."""
+    digits, n = 2 if measure in PERCENT else 3, value.get("n", 1)
+    spread = f" {sign} {value.get('std', 0.0):.{digits}f}" if n > 1 else ""
+    other = f" (n = {n})" if n > 1 and n != usual else ""
+    return f"{value['mean']:.{digits}f}{spread}{other}"
+
+
+def facts_of(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What `muxgcl info` says, line by line."""
+    yield "run", str(info["run"])
+    yield "method", f"{info['method']} (preset {info['preset']}, seed {info['seed']})"
+    sizes = ("nodes", "edges", "features", "classes")
+    counts = ", ".join(f"{info[name]:,} {name}" for name in sizes if info[name] is not None)
+    yield "graph", f"{info['dataset']}: {counts}"
+    state = "finished" if info["finished"] else "not finished: --resume goes on"
+    loss = "" if info["loss"] is None else f", loss {info['loss']:.4f}"
+    yield "epochs", f"{info['epochs_done']} of {info['epochs']}{loss}, {state}"
+    yield "settings", ", ".join(f"{key} = {value}" for key, value in info["settings"].items())
+    yield "created", str(info["created"])
+    if info["command"]:
+        yield "command", str(info["command"])
+    yield "files", ", ".join(info["files"])

@@ -1,7 +1,8 @@
-"""`muxgcl tune`: choose settings by validation labels or, without labels, by hidden links."""
+"""`muxgcl tune`: choose settings by half of the labels or, without labels, by hidden links."""
 
 import json
 import shlex
+import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -9,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from muxgcl.app.judge import stops_are_told
+from muxgcl.app.source import Source
 from muxgcl.cli import options
 from muxgcl.cli.app import app
-from muxgcl.cli.progress import console, search_bar
-from muxgcl.app.source import Source
+from muxgcl.cli.progress import console, results, search_bar
+from muxgcl.cli.screen import Screen
 from muxgcl.errors import UserError
+from muxgcl.evaluate.controls import control_name
 from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
 from muxgcl.runs.fit import Stopped
@@ -44,13 +48,13 @@ def tune(
     by: Annotated[
         By | None,
         typer.Option(
-            help="labels: accuracy on validation nodes. links: hidden edges, no labels needed. "
+            help="labels: accuracy in the development half. links: hidden edges, no labels needed. "
             "By default labels where the graph has any."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Trainings a trial, each with another seed.")] = 1,
     splits: Annotated[
-        int, typer.Option(help="How often train and validation nodes are divided anew.")
+        int, typer.Option(help="How often the development half is divided anew.")
     ] = 20,
     split_seed: options.SplitSeed = 0,
     epochs: Annotated[int | None, typer.Option(help="Fix the epochs of every trial.")] = None,
@@ -75,26 +79,30 @@ def tune(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Search good settings for GRAPH; test labels are never looked at.
+    """Search good settings for GRAPH by labels of its development half.
 
+    That is a fixed half of the labelled nodes; the other half is not looked at, and `muxgcl run`
+    counts its scores there.
     The first trial is what `--preset auto` picks. A study can be stopped and continued.
     """
     from muxgcl import tune as tuning
 
-    where = Source(
-        graph=graph,
+    load = options.load_options(
         data_root=data_root,
         features=features,
         labels=labels,
         label_column=label_column,
         id_column=id_column,
-        source_column=source,
-        target_column=target,
-        weight_column=weight,
+        source=source,
+        target=target,
+        weight=weight,
         header=header,
     )
-    loaded = where.open()
-    tensors = Graph.from_data(loaded.tensors)
+    where = Source(graph, load)
+    with Screen(quiet=quiet) as screen, stops_are_told("loading", resumable=False):
+        screen.phase("loading")
+        loaded = where.open()
+        tensors = Graph.from_data(loaded.tensors)
     measure = tuning.measure_of(
         loaded,
         tensors,
@@ -126,21 +134,30 @@ def tune(
                 on_trial=lambda tried: bar.trial(len(tried), _so_far(tried)),
                 on_block=bar.block,
             )
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             raise Stopped(
                 f"stopped after {bar.done} of {trials} trials, which are kept in {file}; "
-                f"go on with: {shlex.join(['muxgcl', *sys.argv[1:]])}"
+                f"go on with: {shlex.join(['muxgcl', *sys.argv[1:]])}",
+                getattr(stop, "number", signal.SIGINT),
             ) from None
     figures = ", ".join(f"{name} {value:.4g}" for name, value in outcome.best.figures.items())
     source_line = (
         f"muxgcl tune: {method} on {where.dataset}, {figures}, {len(outcome.tried)} trials"
     )
-    write_text(best_file, settings_toml({"source": source_line} | outcome.settings))
+    origin = {"source": source_line}
+    if isinstance(measure, tuning.ByLabels):
+        origin["development"] = measure.half  # `run` knows which labels were read
+    write_text(best_file, settings_toml(origin | outcome.settings))
     _finish(outcome, file, best_file, method, as_json)
 
 
 def _finish(outcome: "Outcome", file: Path, best_file: Path, method: str, as_json: bool) -> None:
-    console.print(f"best: {_words(outcome.best)}; preset auto: {_words(outcome.auto)}")
+    where = console if as_json else results
+    where.print(f"best: {_words(outcome.best)}; preset auto: {_words(outcome.auto)}")
+    for name, value in outcome.controls.items():
+        where.print(f"  control {control_name(name)}: {value:.2f}")
+    if outcome.verdict is not None:
+        where.print(outcome.verdict)
     console.print(f"settings: {best_file}; use them with --preset {best_file}")
     if as_json:
         best = outcome.best
@@ -152,6 +169,8 @@ def _finish(outcome: "Outcome", file: Path, best_file: Path, method: str, as_jso
             "failed": sum(trial.failure is not None for trial in outcome.tried),
             "best": {"trial": best.number, **best.figures, "settings": outcome.settings},
             "auto": outcome.auto.figures or None,
+            "controls": outcome.controls,
+            "verdict": outcome.verdict,
         }
         print(json.dumps(found))
 

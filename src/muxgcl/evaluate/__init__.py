@@ -1,12 +1,20 @@
 """How good an embedding is: linear probe, clustering, link prediction, controls, statistics."""
 
-from muxgcl.evaluate.clustering import ClusteringResult, assign, cluster
-from muxgcl.evaluate.controls import propagated_features, raw_features
+from muxgcl.evaluate.clustering import ClusteringResult, assign, cluster, compare
+from muxgcl.evaluate.controls import feature_controls, majority, raw_features
+from muxgcl.evaluate.development import development_half, development_hash, report_half
 from muxgcl.evaluate.link import HiddenEdges, LinkScores, hide_edges, link_prediction
 from muxgcl.evaluate.probe import STRENGTHS, ProbeResult, SplitScore, probe
 from muxgcl.evaluate.protocols import PaperProtocol, PaperResult, holdout, public
-from muxgcl.evaluate.splits import Split, holdout_splits, public_splits, random_split
+from muxgcl.evaluate.splits import (
+    Split,
+    development_splits,
+    holdout_splits,
+    public_splits,
+    random_split,
+)
 from muxgcl.evaluate.statistics import Difference, Summary, paired_difference, summarise
+from muxgcl.evaluate.verdict import Verdict, verdict
 
 __all__ = [
     "STRENGTHS",
@@ -20,18 +28,26 @@ __all__ = [
     "Split",
     "SplitScore",
     "Summary",
+    "Verdict",
     "assign",
     "cluster",
+    "compare",
+    "development_half",
+    "development_hash",
+    "development_splits",
+    "feature_controls",
     "hide_edges",
     "holdout",
     "holdout_splits",
     "link_prediction",
+    "majority",
     "paired_difference",
     "probe",
-    "propagated_features",
     "public",
     "public_splits",
     "random_split",
     "raw_features",
+    "report_half",
     "summarise",
+    "verdict",
 ]

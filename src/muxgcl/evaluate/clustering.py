@@ -63,6 +63,20 @@ def _groupings(rows: Table, clusters: int, seeds: Sequence[int]) -> list[Labels]
         return on_all_cores(group, seeds)
 
 
+def compare(groupings: Sequence[Labels], y: Labels) -> ClusteringResult:
+    """How far given clusters agree with the classes, on the labelled nodes."""
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+    labelled = np.asarray(y) >= 0
+    if not labelled.any():
+        raise UserError("expected labels to compare the clusters with, got none")
+    truth = np.asarray(y)[labelled]
+    return ClusteringResult(
+        tuple(float(normalized_mutual_info_score(truth, groups[labelled])) for groups in groupings),
+        tuple(float(adjusted_rand_score(truth, groups[labelled])) for groups in groupings),
+    )
+
+
 def cluster(
     z: Table, y: Labels, *, clusters: int | None = None, repeats: int = 5, seed: int = 0
 ) -> ClusteringResult:
@@ -80,11 +94,4 @@ def cluster(
     if not labelled.any():
         raise UserError("expected labels to compare the clusters with, got none")
     count = len(np.unique(y[labelled])) if clusters is None else clusters
-    found = _groupings(unit_rows(z), count, range(seed, seed + repeats))
-    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-
-    truth = y[labelled]
-    return ClusteringResult(
-        tuple(float(normalized_mutual_info_score(truth, groups[labelled])) for groups in found),
-        tuple(float(adjusted_rand_score(truth, groups[labelled])) for groups in found),
-    )
+    return compare(_groupings(unit_rows(z), count, range(seed, seed + repeats)), y)

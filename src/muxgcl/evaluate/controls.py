@@ -1,13 +1,36 @@
-"""What needs no training: a method that does not beat these has learned nothing.
+r"""What needs no training: a method that does not beat these has learned nothing.
 
-Both return a table for the probe, which scales rows to length one; no other scaling is done.
+| name         | what it is                                                       |
+|--------------|------------------------------------------------------------------|
+| `raw`        | the features $X$                                                 |
+| `A X`        | averaged over one hop                                            |
+| `A^2 X`      | averaged over two hops, as in SGC (Wu et al. 2019, eq. 8)        |
+| `X|AX|A^2X`  | these three side by side, each with rows of length one           |
+| `majority`   | the most frequent class of the training nodes, for every node    |
+
+$A$ is the propagation matrix $D^{-1/2} (A + I) D^{-1/2}$ of the encoders. Tables go to the probe,
+which scales rows to length one; no other scaling is done. Sparse features stay sparse.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
+from sklearn.metrics import confusion_matrix, f1_score
 
-from muxgcl.errors import UserError
-from muxgcl.evaluate.arrays import Edges, Table, Weights
+from muxgcl.evaluate.arrays import Labels, Table, checked_labels, unit_rows
+from muxgcl.evaluate.probe import ProbeResult, SplitScore
+from muxgcl.evaluate.splits import Split
+
+RAW, ONE_HOP, TWO_HOPS, SIDE_BY_SIDE = "raw", "A X", "A^2 X", "X|AX|A^2X"
+MAJORITY = "majority"
+UNTRAINED = "untrained"  # the method's own encoder with its first weights
+NAMES = {RAW: "raw features", UNTRAINED: "untrained encoder", MAJORITY: "majority class"}
+
+
+def control_name(key: str) -> str:
+    """A control as a person calls it."""
+    return NAMES.get(key, key)
 
 
 def raw_features(x: Table) -> Table:
@@ -18,33 +41,49 @@ def raw_features(x: Table) -> Table:
     return sparse.csr_array(x) if np.count_nonzero(x) < x.size / 4 else x
 
 
-def propagated_features(
-    x: Table, edge_index: Edges, weight: Weights | None = None, *, steps: int = 2
-) -> Table:
-    r"""Features averaged over the neighbourhood `steps` times: $\hat{A}^{steps} X$, no training.
+def feature_controls(x: Table, propagation: Table) -> dict[str, Table]:
+    """The features, propagated ones, and all of them side by side.
 
-    $\hat{A} = D^{-1/2} (A + I) D^{-1/2}$ over the distinct edges, as in SGC: Wu et al. 2019,
-    <https://arxiv.org/abs/1902.07153>, eq. 8. An edge listed twice counts once, with its largest
-    weight; a node's loop weighs 1. Sparse features stay sparse.
+    Args:
+        x: features [n, f], dense or scipy sparse.
+        propagation: $D^{-1/2} (A + I) D^{-1/2}$ as a scipy sparse matrix [n, n].
     """
-    n = x.shape[0]
-    source, target = np.asarray(edge_index)
-    if (
-        source.size
-        and not 0 <= min(source.min(), target.min()) <= max(source.max(), target.max()) < n
-    ):
-        raise UserError(f"expected edges between nodes 0 and {n - 1}, got one outside")
-    weight = np.ones(len(source)) if weight is None else np.asarray(weight)
-    apart, loops = source != target, np.arange(n)
-    rows, columns = np.append(target[apart], loops), np.append(source[apart], loops)
-    value = np.append(weight[apart], np.ones(n))
-    place = rows.astype(np.int64) * n + columns
-    order = np.lexsort((value, place))
-    last = order[np.append(np.diff(place[order]) > 0, True)]  # the heaviest of each place
-    adjacency = sparse.csr_array((value[last], (rows[last], columns[last])), shape=(n, n))
-    scale = sparse.diags_array(adjacency.sum(1) ** -0.5)
-    step = sparse.csr_array(scale @ adjacency @ scale).astype(np.float32)
-    x = sparse.csr_array(x, dtype=np.float32) if sparse.issparse(x) else np.asarray(x, np.float32)
-    for _ in range(steps):
-        x = step @ x
-    return x
+    x = raw_features(x)
+    once = raw_features(propagation @ x)
+    twice = raw_features(propagation @ once)
+    return {
+        RAW: x,
+        ONE_HOP: once,
+        TWO_HOPS: twice,
+        SIDE_BY_SIDE: side_by_side([x, once, twice]),
+    }
+
+
+def side_by_side(tables: Sequence[Table]) -> Table:
+    """Tables as one, each with rows of length one; sparse where all of them are."""
+    rows = [unit_rows(table).astype(np.float32) for table in tables]
+    if all(map(sparse.issparse, rows)):
+        return sparse.csr_array(sparse.hstack(rows))
+    return np.hstack([r.toarray() if sparse.issparse(r) else r for r in rows])
+
+
+def majority(y: Labels, splits: Sequence[Split]) -> ProbeResult:
+    """The training nodes' most frequent class (the smallest of several) for every test node."""
+    y = checked_labels(y, len(y))
+    classes = np.unique(y[y >= 0])
+
+    def score(split: Split) -> SplitScore:
+        found, counts = np.unique(y[split.train], return_counts=True)
+        answer = found[counts.argmax()]
+        truth, answers = y[split.test], np.full(len(split.test), answer)
+        aside = split.test[:0] if split.aside is None else split.aside
+        return SplitScore(
+            accuracy=100 * float((truth == answer).mean()),
+            everywhere=100 * float((y[np.r_[split.test, aside]] == answer).mean()),
+            macro_f1=100 * float(f1_score(truth, answers, average="macro", zero_division=0)),
+            validation=100 * float((y[split.val] == answer).mean()),
+            strength=0.0,
+            confusion=confusion_matrix(truth, answers, labels=classes),
+        )
+
+    return ProbeResult(classes, tuple(map(score, splits)))

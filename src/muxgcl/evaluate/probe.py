@@ -37,6 +37,7 @@ class SplitScore:
     macro_f1: float
     validation: float  # accuracy on the validation nodes, of the choice that was best there
     strength: float
+    everywhere: float  # accuracy on test and on what the split sets aside
     confusion: Int[np.ndarray, "k k"]  # true class by predicted class, counts of test nodes
 
 
@@ -81,6 +82,7 @@ class ProbeResult:
         return {
             "accuracy": self.accuracies,
             "macro_f1": [split.macro_f1 for split in self.splits],
+            "everywhere": [split.everywhere for split in self.splits],
             "strength": [split.strength for split in self.splits],
         }
 
@@ -117,8 +119,13 @@ def probe(
     def score(split: Split) -> SplitScore:
         model, strength, validation = _choose(z, y, split, strengths)
         truth, answer = y[split.test], model.predict(z[split.test])
+        right = truth == answer
+        aside = (
+            right[:0] if split.aside is None else model.predict(z[split.aside]) == y[split.aside]
+        )
         return SplitScore(
-            accuracy=100 * float((truth == answer).mean()),
+            accuracy=100 * float(right.mean()),
+            everywhere=100 * float(np.concatenate([right, aside]).mean()),
             macro_f1=100 * float(f1_score(truth, answer, average="macro", zero_division=0)),
             validation=validation,
             strength=strength,

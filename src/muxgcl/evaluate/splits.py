@@ -14,18 +14,21 @@ from jaxtyping import Bool
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate.arrays import Index, Labels
+from muxgcl.evaluate.development import development_labels, labels_or_zeros, report_half
 
 Mask = Bool[np.ndarray, " n"] | Bool[np.ndarray, "n _"]
 _REDRAWS = 1000
+FEWEST = 6  # labelled nodes: with one of train and one of val a node of the report half is left
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Three disjoint sets of labelled nodes."""
+    """Three disjoint sets of labelled nodes, and those that no score is counted on."""
 
     train: Index
     val: Index
     test: Index
+    aside: Index | None = None
 
 
 def random_split(
@@ -64,11 +67,45 @@ def random_split(
     return Split(*np.split(order, np.cumsum(sizes)))
 
 
-def holdout_splits(labels: Labels | int, count: int = 20, seed: int = 0) -> list[Split]:
-    """The first `count` random 10/10/80 splits of a seed; a larger count begins with the same."""
+def holdout_splits(
+    labels: Labels | int, count: int = 20, seed: int = 0, *, everywhere: bool = False
+) -> list[Split]:
+    """The first `count` splits of a seed, judged in the report half; more begin with the same.
+
+    Train and val are a random tenth each of all labelled nodes. Test is what they leave over of the
+    report half (about 40 % of the labelled nodes): nodes on which nothing was chosen. What they
+    leave over of the development half is set aside. With `everywhere` that is part of test, too.
+    """
     if count < 1:
         raise UserError(f"expected at least one split, got {count}")
-    return [random_split(labels, (seed, number)) for number in range(count)]
+    splits = [random_split(labels, (seed, number)) for number in range(count)]
+    if everywhere:
+        return splits
+    if (labelled := int((labels_or_zeros(labels) >= 0).sum())) < FEWEST:
+        raise UserError(
+            f"expected at least {FEWEST} labelled nodes, so that a test node is left in the half "
+            f"that scores are reported on, got {labelled}"
+        )
+    report = report_half(labels)
+    return [Split(s.train, s.val, s.test[report[s.test]], s.test[~report[s.test]]) for s in splits]
+
+
+def development_splits(labels: Labels, count: int = 20, seed: int = 0) -> list[Split]:
+    """Splits for choosing settings: all three parts lie in the development half.
+
+    Train and val are a fifth of the half each, so a tenth of the labelled nodes as in
+    `holdout_splits`; what is left of the half (30 % of the labelled nodes) is test. A search reads
+    its test accuracy: C is chosen on val, so this is no part of any choice but the search's own.
+    """
+    if count < 1:
+        raise UserError(f"expected at least one split, got {count}")
+    y = development_labels(labels)
+    if len(np.unique(y[y >= 0])) < 2:
+        raise UserError(
+            "expected at least two classes in the half of the labelled nodes that settings are "
+            f"chosen on, got {len(np.unique(y[y >= 0]))}: label more nodes"
+        )
+    return [random_split(y, (seed, number), train=0.2, val=0.2) for number in range(count)]
 
 
 def count_classes(labels: Labels) -> int:

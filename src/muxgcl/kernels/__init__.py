@@ -1,7 +1,7 @@
 """The one sum that is quadratic in the number of nodes, behind one door.
 
-`negative_sum` and `contrast` are defined in `reference.py`; `chunked.py` and `fused.py` compute the
-same without ever holding an n x m matrix.
+`negative_sum`, `pair_sum` and `contrast` are defined in `reference.py`; `chunked.py` and `fused.py`
+compute the same without ever holding an n x m matrix.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from importlib import import_module
 from torch import Tensor
 
 from muxgcl.errors import UserError
+from muxgcl.kernels.pair_function import Exponential, LogGap, PairFunction, Sigmoid
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
@@ -52,6 +53,19 @@ def negative_sum(
     return function(anchor, keys, weight, temperature=temperature, nodes=nodes)
 
 
+def pair_sum(
+    anchor: Nodes,
+    keys: Candidates,
+    function: PairFunction,
+    *,
+    nodes: Ids = None,
+    backend: Backend = "auto",
+) -> PerNode:
+    """Sum over the other nodes' keys of a function of the cosine."""
+    found = _function("pair_sum", resolve(backend, cuda=anchor.is_cuda))
+    return found(anchor, keys, function, nodes=nodes)
+
+
 def contrast(
     anchor: Nodes,
     keys: Nodes,
@@ -81,9 +95,14 @@ __all__ = [
     "BACKENDS",
     "PRECISIONS",
     "Backend",
+    "Exponential",
     "Ids",
+    "LogGap",
+    "PairFunction",
     "PairWeight",
+    "Sigmoid",
     "contrast",
     "negative_sum",
+    "pair_sum",
     "resolve",
 ]

@@ -29,6 +29,15 @@ cores would cut the last 13 bits of every number off; here they are rounded off 
 **Even pushes.** At a high temperature all pushes of a row are nearly equal, and rounding may err
 the same way in all of them. What it took from a row in all is summed up and given back along the
 mean of the other rows.
+
+**Other functions.** Where another function of the cosine is summed (`pair_function.py`), its value
+is added up, and its slope takes the push's place in the second product: the push of a contrast is
+both. The choice is made when the kernel is compiled.
+
+**Small gaps.** Rounding makes a row a little longer or shorter, and that alone may be more than
+what two rows lack to a cosine of 1. Where a function looks at that gap, half of what rounding added
+to the squared lengths of both rows is taken off their product. The gap is then half the squared
+distance of the rounded rows: equal rows have none, and it errs by a small part of itself.
 """
 
 import math
@@ -40,6 +49,8 @@ import triton.language as tl
 from torch import Tensor
 
 from muxgcl.kernels.blocks import BACKWARD, FORWARD, SUMS, Precision, Table, chip, choose, split
+from muxgcl.kernels.pair_function import LogGap, Sigmoid
+from muxgcl.kernels.pair_tile import value_and_slope
 
 LARGEST = 2.0**15  # what the largest push, 1, becomes before it is rounded; fp16 ends at 2^16
 SHARP = 0.1  # a temperature below which rounding of a cosine near 1 shows in the push
@@ -61,12 +72,15 @@ def _walk(
     sum_ptr,  # [parts, own views * owns]      out, or None
     pull_ptr,  # [parts, own views * owns, D]  out, or None
     rest_ptr,  # [parts, own views * owns]     out: what rounding took from the push, or None
+    own_excess_ptr,  # [own views * owns]  to be taken off the cosines of a row, or None
+    excess_ptr,  # [VIEWS * others]    and off those of each other row
     owns,
     others,
     offset,
     slope,
     scale,  # push = weight * 2^(scale * cosine + shift), or with cosine - 1/2 where CENTRED
     shift,
+    lift,  # of the push where it is the slope of another function; see `pair_tile.py`
     D: tl.constexpr,
     R: tl.constexpr,
     VIEWS: tl.constexpr,
@@ -78,6 +92,7 @@ def _walk(
     LOGARITHMS: tl.constexpr,  # whether the factors, all positive, come as logarithms to base 2
     KNOTS: tl.constexpr,
     ROUNDED_BITS: tl.constexpr,  # last bits of the push to round off
+    FUNCTION: tl.constexpr,  # "exp", "log-gap" or "sigmoid"
 ):
     GROUPS: tl.constexpr = VIEWS // SHARED
     WIDTH: tl.constexpr = SHARED * COLS  # of a tile: `COLS` nodes in each of `SHARED` views
@@ -94,6 +109,8 @@ def _walk(
     other_at = other_row[:, None] * D + across  # [WIDTH, D]
     if own_factor_ptr is not None:
         own_factor = tl.load(own_factor_ptr + own_row, mask=here, other=0.0)
+    if own_excess_ptr is not None:
+        own_excess = tl.load(own_excess_ptr + own_row, mask=here, other=0.0)
     own_node = row
     if own_node_ptr is not None:
         own_node = tl.load(own_node_ptr + row, mask=here, other=-1)
@@ -136,7 +153,15 @@ def _walk(
                 factor = tl.load(at, mask=there, other=0.0) if PEELED else tl.load(at)
                 if LOGARITHMS:  # a sum in the exponent is free, a product is not
                     exponent = factor + shift
-            push = tl.exp2(cosine * scale + exponent)
+            if FUNCTION == "exp":
+                push = tl.exp2(cosine * scale + exponent)
+            else:
+                if own_excess_ptr is not None:
+                    at = excess_ptr + begin + other_row
+                    excess = tl.load(at, mask=there, other=0.0) if PEELED else tl.load(at)
+                    cosine -= own_excess[:, None] + excess
+                value, push = value_and_slope(cosine, scale, shift, FUNCTION)
+                push *= lift
             if own_weight_ptr is not None:
                 at = other_weight_ptr + start * R + weight_at
                 if PEELED:
@@ -164,9 +189,12 @@ def _walk(
                 other_node = start + node  # [WIDTH]
                 if other_node_ptr is not None:
                     other_node = tl.load(other_node_ptr + other_node, mask=there, other=-1)
-                push = tl.where((own_node[:, None] != other_node) & there, push, 0.0)
+                apart = (own_node[:, None] != other_node) & there
+                push = tl.where(apart, push, 0.0)
+                if FUNCTION != "exp":
+                    value = tl.where(apart, value, 0.0)
             if sum_ptr is not None:
-                total += tl.sum(push, 1)
+                total += tl.sum(push if FUNCTION == "exp" else value, 1)
             if pull_ptr is not None:
                 if ROUNDED_BITS:
                     bits = push.to(tl.int32, bitcast=True) + (1 << ROUNDED_BITS - 1)
@@ -195,6 +223,7 @@ class Side:
     node: Tensor | None  # [count], where a row's place in its view does not say it
     count: int
     views: int
+    excess: Tensor | None = None  # [views * count]: half of what rounding added to |row|^2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,15 +237,17 @@ class AllPairs:
     curve: Tensor | None  # [knots], instead of the offset and the slope
     temperature: float
     precision: Precision
+    function: LogGap | Sigmoid | None = None  # instead of the push; its sums come as they are
+    most: float = 1.0  # what weights were divided by: those of a walk end at 1
 
     def sums(self) -> Tensor:
-        """Parts of the anchors' sums [parts, n] alone, times `LARGEST`."""
+        """Parts of the anchors' sums [parts, n] alone, times `LARGEST / most`."""
         found = self._walk(self.anchors, self.keys, SUMS, math.log2(LARGEST), pulls=False)[0]
         assert found is not None
         return found
 
     def forward(self) -> tuple[Tensor, Tensor]:
-        """Parts of the anchors' sums [parts, n] and pulls [parts, n, D], times `LARGEST`."""
+        """Parts of the anchors' sums [parts, n] and pulls [parts, n, D], `LARGEST / most` fold."""
         sums, pulls = self._walk(self.anchors, self.keys, FORWARD, math.log2(LARGEST))
         assert sums is not None
         assert pulls is not None
@@ -254,10 +285,9 @@ class AllPairs:
         shape = parts, *own.table.shape
         total = None if factor is not None else _empty(own.table, shape[:2])
         pull = _empty(own.table, shape) if pulls else None
-        even = pulls and self.temperature >= EVEN and self.precision != "fp32"
-        rest = _empty(own.table, shape[:2]) if even else None
-        rate = math.log2(math.e) / self.temperature
-        centred = self.temperature < SHARP
+        even = self.temperature >= EVEN or self.function is not None
+        rest = _empty(own.table, shape[:2]) if pulls and even and self.precision != "fp32" else None
+        scale, shift, centred = self._coefficients(lift)
         with torch.cuda.device_of(own.table):
             _walk[*grid, parts](
                 own.table,
@@ -272,12 +302,15 @@ class AllPairs:
                 total,
                 pull,
                 rest,
+                own.excess,
+                other.excess,
                 own.count,
                 other.count,
                 self.offset,
                 self.slope,
-                rate,
-                lift - rate / 2 if centred else lift - rate,
+                scale,
+                shift,
+                2.0**lift,
                 D=width,
                 R=rank,
                 VIEWS=other.views,
@@ -289,6 +322,7 @@ class AllPairs:
                 LOGARITHMS=logarithms,
                 KNOTS=0 if self.curve is None else len(self.curve),
                 ROUNDED_BITS=TF32_BITS if self.precision == "tf32" else 0,
+                FUNCTION="exp" if self.function is None else self.function.name,
                 num_warps=block.warps,
                 # the compiler cannot fetch ahead where a product decides what to fetch
                 num_stages=block.stages if self.curve is None else 1,
@@ -296,6 +330,17 @@ class AllPairs:
         if pull is not None and rest is not None:
             pull[0].addr_(rest.sum(0), other.table.mean(0, dtype=torch.float32))
         return total, pull
+
+    def _coefficients(self, lift: float) -> tuple[float, float, bool]:
+        """Scale and shift as the kernel takes them, and whether cosines are summed from -1/2."""
+        if isinstance(self.function, LogGap):
+            return 2 * self.function.eps, 0.0, True
+        function = self.function
+        temperature = self.temperature if function is None else function.temperature
+        rate, centred = math.log2(math.e) / temperature, temperature < SHARP
+        if function is None:
+            return rate, lift - rate / 2 if centred else lift - rate, centred
+        return rate, rate * ((0.5 if centred else 0.0) - function.threshold), centred
 
 
 def _empty(like: Tensor, shape: tuple[int, ...]) -> Tensor:

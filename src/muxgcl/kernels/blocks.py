@@ -40,15 +40,18 @@ FORWARD: Table = {
         128: Block(rows=128, cols=64, shared=2, warps=8, stages=3),
         256: Block(rows=128, cols=32, shared=2, warps=8, stages=3),
         512: Block(rows=64, cols=32, shared=1, warps=8, stages=2),
+        1024: Block(rows=32, cols=32, shared=1, warps=8, stages=2),
     },
     "tf32": {
         128: Block(rows=128, cols=32, shared=1, warps=8, stages=2),
         256: Block(rows=32, cols=32, shared=2, warps=4, stages=2),
         512: Block(rows=16, cols=32, shared=1, warps=8, stages=2),
+        1024: Block(rows=16, cols=16, shared=1, warps=8, stages=2),
     },
     "fp32": {
         128: Block(rows=32, cols=32, shared=1, warps=8, stages=2),
         512: Block(rows=16, cols=32, shared=1, warps=8, stages=2),
+        1024: Block(rows=16, cols=16, shared=1, warps=8, stages=2),
     },
 }
 BACKWARD: Table = FORWARD.copy()

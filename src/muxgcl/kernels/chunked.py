@@ -10,7 +10,8 @@ Where the temperature is so low that a whole row of e may underflow, each row's 
 that of the positive included, is taken off first: loss and gradients are quotients of sums.
 
 `negative_sum` cannot know its upstream gradient in forward. It keeps V = e b, since then
-d anchor = g V / t costs nothing, and recomputes the tiles once for d keys.
+d anchor = g V / t costs nothing, and recomputes the tiles once for d keys. `pair_sum` does the same
+with f(a b') for the sums and f'(a b') for V.
 """
 
 import math
@@ -20,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from muxgcl.kernels.pair_function import PairFunction
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
@@ -60,11 +62,19 @@ class _Tiles:
         self.block = max(1, budget // (len(keys) * self.views * anchor.element_size()))
 
     def __iter__(self) -> Iterator[Block]:
+        for rows, start, stop in self.blocks():
+            yield rows, self.push(rows, start, stop)
+
+    def blocks(self) -> Iterator[tuple[Tensor, int, int]]:
+        """The anchors of each tile, and the nodes `start:stop` they belong to."""
         steps = torch.arange(self.views, device=self.anchor.device)[:, None] * self.nodes
         for start in range(0, self.nodes, self.block):
             stop = min(start + self.block, self.nodes)
-            rows = (torch.arange(start, stop, device=self.anchor.device) + steps).flatten()
-            yield rows, self.push(rows, start, stop)
+            yield (
+                (torch.arange(start, stop, device=self.anchor.device) + steps).flatten(),
+                start,
+                stop,
+            )
 
     def push(self, rows: Tensor, start: int, stop: int) -> Tensor:
         """Weight times exp((cosine - 1) / temperature), 0 where a key is the anchor's own node."""
@@ -80,11 +90,7 @@ class _Tiles:
         if self.weight is not None:
             tile = self.weight.tile(start, stop)  # [b, nodes of the keys]
             push.view(self.views, block, -1, tile.shape[1]).mul_(tile[None, :, None])
-        if isinstance(self.ids, tuple):
-            push.masked_fill_(self.ids[0][rows, None] == self.ids[1], 0)
-        else:
-            self._clear_own(push, start, block)
-        return push
+        return self.without_own(push, rows, start, stop)
 
     def _shifted(self, rows: Tensor, start: int, stop: int, floor: Tensor) -> Tensor:
         """The same, each row divided by the exponential of its shift."""
@@ -103,12 +109,16 @@ class _Tiles:
         key = torch.arange(len(self.keys), device=rows.device)
         return rows[:, None] % self.nodes == key % self.nodes
 
-    def _clear_own(self, push: Tensor, start: int, block: int) -> None:
-        """Zero the diagonal that starts at column `start` of every key view."""
-        for first in range(start, push.shape[1], self.nodes):
-            length = min(block, push.shape[1] - first)
+    def without_own(self, tile: Tensor, rows: Tensor, start: int, stop: int) -> Tensor:
+        """The tile, in place, with 0 where a key is the anchor's own node."""
+        if isinstance(self.ids, tuple):
+            return tile.masked_fill_(self.ids[0][rows, None] == self.ids[1], 0)
+        block = stop - start
+        for first in range(start, tile.shape[1], self.nodes):  # a diagonal in every key view
+            length = min(block, tile.shape[1] - first)
             for view in range(self.views):
-                push[view * block : view * block + length, first:].diagonal().zero_()
+                tile[view * block : view * block + length, first:].diagonal().zero_()
+        return tile
 
 
 class _NegativeSum(torch.autograd.Function):
@@ -134,6 +144,34 @@ class _NegativeSum(torch.autograd.Function):
             for rows, push in ctx.tiles:
                 d_keys.addmm_(push.T, upstream[rows, None] * ctx.tiles.anchor[rows])
         return upstream[:, None] * pulls, d_keys, None, None, None
+
+
+class _PairSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, anchor: Tensor, keys: Tensor, function: PairFunction, ids: Ids) -> Tensor:
+        tiles = _Tiles(anchor, keys, None, 1.0, ids)
+        sums, pulls = anchor.new_empty(len(anchor)), torch.empty_like(anchor)
+        for block in tiles.blocks():
+            rows = block[0]
+            cosine = anchor[rows] @ keys.T
+            sums[rows] = tiles.without_own(function.value(cosine), *block).sum(1)
+            pulls[rows] = tiles.without_own(function.slope(cosine), *block) @ keys
+        ctx.save_for_backward(pulls)
+        ctx.tiles, ctx.function = tiles, function
+        return sums
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (upstream,), (pulls,) = grads, ctx.saved_tensors
+        tiles = ctx.tiles
+        d_keys = torch.zeros_like(tiles.keys)
+        if ctx.needs_input_grad[1]:
+            for block in tiles.blocks():
+                rows = block[0]
+                slope = ctx.function.slope(tiles.anchor[rows] @ tiles.keys.T)
+                slope = tiles.without_own(slope, *block)
+                d_keys.addmm_(slope.T, upstream[rows, None] * tiles.anchor[rows])
+        return upstream[:, None] * pulls, d_keys, None, None
 
 
 class _Contrast(torch.autograd.Function):
@@ -176,6 +214,14 @@ def negative_sum(
 ) -> PerNode:
     """Row-tiled twin of `reference.negative_sum`."""
     found: Tensor = _NegativeSum.apply(anchor, keys, weight, temperature, nodes)
+    return found
+
+
+def pair_sum(
+    anchor: Nodes, keys: Candidates, function: PairFunction, *, nodes: Ids = None
+) -> PerNode:
+    """Row-tiled twin of `reference.pair_sum`."""
+    found: Tensor = _PairSum.apply(anchor, keys, function, nodes)
     return found
 
 

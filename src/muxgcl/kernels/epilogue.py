@@ -109,6 +109,7 @@ def losses(
     keys: Tensor,
     step: int,
     temperature: float,
+    most: float,
     sums: Tensor,
     pulls: Tensor | None = None,
     d_anchor: Tensor | None = None,
@@ -120,6 +121,7 @@ def losses(
         keys: as many; the positive of anchor i is key i + `step`.
         step: how many nodes there are.
         temperature: of the exponentials.
+        most: what weights were divided by.
         sums: parts of S, from a walk.
         pulls: parts of V, from the same walk.
         d_anchor: where the anchors' gradient goes; that needs the pulls.
@@ -140,7 +142,7 @@ def losses(
             len(sums),
             step,
             1 / temperature,
-            1 / LARGEST,
+            most / LARGEST,
             D=width,
             ROWS=TILE // width,
         )

@@ -16,8 +16,11 @@ n\tau\,\partial_{p_i} = -S_i a_i/W_i, \quad
 n\tau\,\partial_{b_j} = \textstyle\sum_i e_{ij} a_i/W_i$$
 
 and two small kernels make the gradients out of the parts that the two walks left.
+
+`pair_sum` adds up another function of the cosine: the same walks, with its slope for the push.
 """
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import torch
@@ -34,11 +37,13 @@ except ModuleNotFoundError as missing:
 from muxgcl.kernels.all_pairs import LARGEST, TF32_BITS, AllPairs, Side
 from muxgcl.kernels.blocks import Precision
 from muxgcl.kernels.epilogue import gradient_of_keys, losses
+from muxgcl.kernels.pair_function import Exponential, LogGap, PairFunction, Sigmoid
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16}
 PRECISION: Precision = "fp16"  # of products, where tables come in 32 bits
+WIDEST = 1024  # numbers in a row
 NARROW, FEW = 16, 1024  # numbers in a row, and rows: rounding does not even out, 32 bits are cheap
 
 
@@ -78,8 +83,11 @@ def _pairs(
     sides = of_anchors, of_anchors if same else side(keys, cols, of_key)
     if weight is None:
         return AllPairs(*sides, 1.0, 0.0, None, temperature, precision)
-    curve = None if weight.curve is None else weight.curve.float().contiguous()
-    return AllPairs(*sides, weight.offset, weight.slope, curve, temperature, precision)
+    if weight.curve is not None:
+        curve = weight.curve.float().contiguous()
+        return AllPairs(*sides, 1.0, 0.0, curve, temperature, precision)
+    line = weight.offset / weight.most, weight.slope / weight.most
+    return AllPairs(*sides, *line, None, temperature, precision, most=weight.most)
 
 
 def _table(rows: Tensor, precision: Precision) -> Tensor:
@@ -88,8 +96,10 @@ def _table(rows: Tensor, precision: Precision) -> Tensor:
     Rows that come in 16 bits stay so, unless 32 are wanted.
     """
     width = max(16, triton.next_power_of_2(rows.shape[1]))
-    if width > 512:
-        raise UserError(f"the fused backend takes rows of up to 512 numbers, got {rows.shape[1]}")
+    if width > WIDEST:
+        raise UserError(
+            f"the fused backend takes rows of up to {WIDEST} numbers, got {rows.shape[1]}"
+        )
     if precision == "fp32" or rows.dtype not in HALF.values():
         rows = rows.to(HALF.get(precision, torch.float32))
     if precision == "tf32" and rows.dtype == torch.float32:
@@ -117,7 +127,8 @@ class _Contrast(torch.autograd.Function):
         sums, pulls = pairs.forward()  # [parts, n], [parts, n, D]
         d_anchor = torch.empty_like(anchor, dtype=torch.float32)
         step = nodes or len(anchor)
-        loss, whole, push = losses(anchor, keys, step, temperature, sums, pulls, d_anchor)
+        found = losses(anchor, keys, step, temperature, pairs.most, sums, pulls, d_anchor)
+        loss, whole, push = found
         ctx.save_for_backward(anchor, whole, push, d_anchor)
         ctx.pairs, ctx.step, ctx.dtype = pairs, step, keys.dtype
         return loss.mean()
@@ -130,7 +141,8 @@ class _Contrast(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             # no push exceeds the whole, so LARGEST / whole is the most that it can be lifted by
             pulls = ctx.pairs.backward((LARGEST / whole).log2(), logarithms=True)
-            d_keys = gradient_of_keys(anchor, push, pulls, share, ctx.step, LARGEST, ctx.dtype)
+            lift = LARGEST / ctx.pairs.most
+            d_keys = gradient_of_keys(anchor, push, pulls, share, ctx.step, lift, ctx.dtype)
         return (d_anchor * share).to(anchor.dtype), d_keys, None, None, None, None
 
 
@@ -154,7 +166,7 @@ class _SelfContrast(torch.autograd.Function):
     ) -> Tensor:
         pairs = _pairs(anchor, anchor, weight, temperature, nodes, precision)
         step = nodes or len(anchor)
-        loss, whole, push = losses(anchor, anchor, step, temperature, pairs.sums())
+        loss, whole, push = losses(anchor, anchor, step, temperature, pairs.most, pairs.sums())
         ctx.save_for_backward(anchor, whole, push)
         ctx.pairs, ctx.step = pairs, step
         return loss.mean()
@@ -165,7 +177,7 @@ class _SelfContrast(torch.autograd.Function):
         share = grads[0] / (len(anchor) * ctx.pairs.temperature)
         lift = LARGEST / 2  # no push exceeds either whole, and there are two of them
         pulls = ctx.pairs.backward(lift / whole, own_too=True)
-        rest = ctx.step, lift, anchor.dtype
+        rest = ctx.step, lift / ctx.pairs.most, anchor.dtype
         return (
             gradient_of_keys(anchor, push, pulls, share, *rest, both=True),
             None,
@@ -187,7 +199,7 @@ class _NegativeSum(torch.autograd.Function):
     ) -> Tensor:
         ctx.pairs = _pairs(anchor, keys, weight, temperature, *settings)
         parts, pulls = ctx.pairs.forward()
-        sums = parts.sum(0) / LARGEST
+        sums = parts.sum(0) * (ctx.pairs.most / LARGEST)
         ctx.save_for_backward(anchor, keys, sums, _total(pulls, anchor))
         return sums
 
@@ -195,14 +207,74 @@ class _NegativeSum(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         anchor, keys, sums, pulls = ctx.saved_tensors
         upstream = grads[0] / ctx.pairs.temperature
-        d_anchor = ((upstream / LARGEST)[:, None] * pulls).to(anchor.dtype)
+        most = ctx.pairs.most
+        d_anchor = ((upstream * (most / LARGEST))[:, None] * pulls).to(anchor.dtype)
         d_keys = None
         if ctx.needs_input_grad[1]:
             # no push exceeds its row's sum; the largest stays on the device, nobody waits for it
             lift = LARGEST / (upstream * sums).abs().amax().clamp(min=1e-30)
             pulls = ctx.pairs.backward(upstream * lift)
-            d_keys = (_total(pulls, keys) / lift).to(keys.dtype)
+            d_keys = (_total(pulls, keys) * (most / lift)).to(keys.dtype)
         return d_anchor, d_keys, None, None, None, None
+
+
+def _pairs_of(
+    anchor: Tensor, keys: Tensor, function: LogGap | Sigmoid, ids: Ids, precision: Precision
+) -> AllPairs:
+    """The same for another function than the push."""
+    pairs = _pairs(anchor, keys, None, 1.0, ids, precision)
+    anchors, others = pairs.anchors, pairs.keys
+    if isinstance(function, LogGap) and pairs.precision != "fp32":
+        anchors = replace(anchors, excess=_excess(anchors.table, anchor))
+        others = anchors if anchor is keys else replace(others, excess=_excess(others.table, keys))
+    return replace(pairs, anchors=anchors, keys=others, function=function)
+
+
+def _excess(rounded: Tensor, rows: Tensor) -> Tensor:
+    """Half of what rounding added to the squared length of every row."""
+    before, after = (table.float().square().sum(1) for table in (rows, rounded))
+    return (after - before) / 2
+
+
+class _PairSum(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, anchor: Tensor, keys: Tensor, function: LogGap | Sigmoid, *settings: Any
+    ) -> Tensor:
+        ctx.pairs = _pairs_of(anchor, keys, function, *settings)
+        parts, pulls = ctx.pairs.forward()
+        ctx.save_for_backward(anchor, keys, _total(pulls, anchor))
+        return parts.sum(0)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        anchor, keys, pulls = ctx.saved_tensors
+        steepest, upstream = ctx.pairs.function.steepest, grads[0]
+        d_anchor = ((upstream * (steepest / LARGEST))[:, None] * pulls).to(anchor.dtype)
+        d_keys = None
+        if ctx.needs_input_grad[1]:
+            lift = LARGEST / upstream.abs().amax().clamp(min=1e-30)
+            pulls = ctx.pairs.backward(upstream * lift)
+            d_keys = (_total(pulls, keys) * (steepest / lift)).to(keys.dtype)
+        return d_anchor, d_keys, None, None, None
+
+
+class _SelfPairSum(torch.autograd.Function):
+    r"""Anchors that are their own keys: $\partial_{a_i} = \sum_j (g_i + g_j)\, f'_{ij} a_j$."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: Tensor, function: LogGap | Sigmoid, *settings: Any) -> Tensor:
+        ctx.pairs = _pairs_of(anchor, anchor, function, *settings)
+        ctx.save_for_backward(anchor)
+        return ctx.pairs.sums().sum(0)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (anchor,), upstream = ctx.saved_tensors, grads[0]
+        lift = LARGEST / 2 / upstream.abs().amax().clamp(min=1e-30)  # there are two factors
+        pulls = ctx.pairs.backward(upstream * lift, own_too=True)
+        gradient = _total(pulls, anchor) * (ctx.pairs.function.steepest / lift)
+        return gradient.to(anchor.dtype), None, None, None
 
 
 def _total(parts: Tensor, like: Tensor) -> Tensor:
@@ -220,8 +292,26 @@ def negative_sum(
     nodes: Ids = None,
     precision: Precision | None = None,
 ) -> PerNode:
-    """Fused twin of `reference.negative_sum`, for unit rows of up to 512 numbers."""
+    """Fused twin of `reference.negative_sum`, for unit rows of up to 1024 numbers."""
     return _NegativeSum.apply(anchor, keys, weight, temperature, nodes, precision or PRECISION)
+
+
+def pair_sum(
+    anchor: Nodes,
+    keys: Candidates,
+    function: PairFunction,
+    *,
+    nodes: Ids = None,
+    precision: Precision | None = None,
+) -> PerNode:
+    """Fused twin of `reference.pair_sum`, for unit rows of up to 1024 numbers."""
+    if isinstance(function, Exponential):
+        how: dict[str, Any] = {"temperature": function.temperature, "precision": precision}
+        return negative_sum(anchor, keys, nodes=nodes, **how)
+    how_exact = precision or PRECISION
+    if anchor is keys and not isinstance(nodes, tuple):
+        return _SelfPairSum.apply(anchor, function, nodes, how_exact)
+    return _PairSum.apply(anchor, keys, function, nodes, how_exact)
 
 
 def contrast(
@@ -233,7 +323,7 @@ def contrast(
     nodes: int | None = None,
     precision: Precision | None = None,
 ) -> Scalar:
-    """Fused twin of `reference.contrast`, for unit rows of up to 512 numbers."""
+    """Fused twin of `reference.contrast`, for unit rows of up to 1024 numbers."""
     if anchor is keys and (weight is None or weight.rows is weight.cols):
         return _SelfContrast.apply(anchor, weight, temperature, nodes, precision or PRECISION)
     return _Contrast.apply(anchor, keys, weight, temperature, nodes, precision or PRECISION)

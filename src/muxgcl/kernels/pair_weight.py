@@ -13,7 +13,7 @@ Ids = int | tuple[Int[Tensor, " n"], Int[Tensor, " m"]] | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairWeight:
-    r"""$w_{ij} = \text{offset} + \text{slope}\,\langle p_i, q_j\rangle$, cut to [0, 1].
+    r"""$w_{ij} = \text{offset} + \text{slope}\,\langle p_i, q_j\rangle$, cut to [0, `most`].
 
     The rows of both tables are unit vectors, one per node; a stacked table of anchors or keys reads
     row `i % len(rows)`. With a `curve` the weight is that function of the cosine instead: its
@@ -25,12 +25,13 @@ class PairWeight:
     offset: float = 0.5
     slope: float = -0.5
     curve: Float[Tensor, " knots"] | None = None
+    most: float = 1.0
 
     def tile(self, start: int, stop: int) -> Float[Tensor, "b m"]:
         """Weights of the nodes `start:stop` against all nodes of `cols`."""
         cosine = self.rows[start:stop] @ self.cols.T
         if self.curve is None:
-            return cosine.mul_(self.slope).add_(self.offset).clamp_(0, 1)
+            return cosine.mul_(self.slope).add_(self.offset).clamp_(0, self.most)
         position = (cosine.clamp_(-1, 1) + 1) * ((len(self.curve) - 1) / 2)
         left = position.long().clamp_(max=len(self.curve) - 2)
         return torch.lerp(self.curve[left], self.curve[left + 1], position - left)

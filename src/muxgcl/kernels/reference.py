@@ -8,12 +8,16 @@ $j \not\sim i$: key j is not the anchor's own node. Tables of several views are 
 table belongs to node `i % nodes` (by default as many nodes as anchors), or the node of every anchor
 and key is given. Subtracting 1, a cosine's maximum, keeps the exponential in range. `contrast` adds
 up logarithms, so no temperature is too low for it.
+
+`pair_sum` has any function of `pair_function.py` in the place of the exponential, and no weights:
+$\sum_{j \not\sim i} f(\langle a_i, b_j\rangle)$.
 """
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from muxgcl.kernels.pair_function import PairFunction
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
@@ -42,6 +46,15 @@ def negative_sum(
         push = push * weight.stacked(len(anchor), len(keys))
     own = same_node(len(anchor), len(keys), nodes, anchor.device)
     return push.masked_fill(own, 0).sum(1)
+
+
+def pair_sum(
+    anchor: Nodes, keys: Candidates, function: PairFunction, *, nodes: Ids = None
+) -> PerNode:
+    """Sum over the other nodes' keys of a function of the cosine."""
+    value = function.value(anchor @ keys.T)  # [n, m]
+    own = same_node(len(anchor), len(keys), nodes, anchor.device)
+    return value.masked_fill(own, 0).sum(1)
 
 
 def contrast(

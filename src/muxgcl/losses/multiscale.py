@@ -6,23 +6,49 @@ $$\mathcal L_{MUX} = \sum_{k=0}^{L} \lambda_k \frac1{2N} \sum_i
 where the negatives of $u_i^{(L)}$ are all other nodes' $v_j^{(k)}$ and $u_j^{(k)}$, each weighted
 by $\omega_{ij}^{Lk} = 1 - \eta(h_i^{(L)}, h_j^{(k)})$ (equations 1 to 5 of the paper, the sign
 turned: here it is minimised).
+
+With `anchors = "all"` every scale is an anchor as well, weighted as it is among the samples:
+$\sum_l \sum_k \lambda_l \lambda_k\, \ell^{lk}$ instead of $\sum_k \lambda_k\, \ell^{Lk}$. Ours.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from functools import reduce
+from operator import add
+from typing import Literal, NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from muxgcl.errors import UserError
-from muxgcl.kernels import Backend, PairWeight, contrast
+from muxgcl.kernels import Backend, PairWeight, contrast, negative_sum
+from muxgcl.kernels.reference import info_nce
 from muxgcl.shapes import Nodes, Scalar
 
 Patches = Float[Tensor, "p r"]  # one row a node
 Direction = Literal["paper", "released"]
-Likelihood = Literal["half", "clamp"]
-# eta, the likelihood of a false negative, as 1 - eta = offset + slope * cosine (then cut to [0, 1])
-WEIGHTS: dict[str, tuple[float, float]] = {"half": (0.5, -0.5), "clamp": (1.0, -1.0)}
+Likelihood = Literal["half", "clamp", "literal"]
+Anchors = Literal["last", "all"]
+
+
+class Line(NamedTuple):
+    """A negative's weight as a function of the cosine of its patches."""
+
+    offset: float
+    slope: float
+    most: float = 1.0
+
+    def __call__(self, cosine: Tensor) -> Tensor:
+        """The weight, `offset + slope * cosine` cut to [0, most]."""
+        return (self.offset + self.slope * cosine).clamp(0, self.most)
+
+
+# 1 - eta, where eta is the likelihood of a false negative
+WEIGHTS: dict[str, Line] = {
+    "half": Line(0.5, -0.5),
+    "clamp": Line(1.0, -1.0),
+    "literal": Line(1.0, -1.0, most=2.0),
+}
 
 
 class MultiplexPatchContrast(nn.Module):
@@ -33,10 +59,14 @@ class MultiplexPatchContrast(nn.Module):
     Args:
         scale_weights: $\lambda_0, \dots, \lambda_L$; not negative, summing to 1.
         temperature: $\tau > 0$; smaller values sharpen the contrast.
-        direction: "paper" has anchors at scale L and samples at scale k; "released", as the
-            authors' code does, anchors at scale k and samples at scale L.
-        likelihood: how a cosine of patches becomes the likelihood of a false negative: "half" is
-            (1 + cosine) / 2, "clamp" is max(0, cosine).
+        direction: "paper" has anchors at scale L and samples at scale k. "released" is the loss of
+            the authors' code: anchors at scale k, samples at scale L, and weights
+            $\omega_{ij}^{Lk}$ where view 1 has the anchors, $\omega_{ij}^{kL}$ where view 2 has.
+        likelihood: how a cosine of patches becomes the likelihood $\eta$ of a false negative.
+            "half" is (1 + cosine) / 2, as in the authors' code. "clamp" is max(0, cosine).
+            "literal" is the cosine itself, equation 5 to the letter: $1 - \eta$ is between 0 and 2,
+            twice that of "half", so a negative counts as in GRACE where patches are orthogonal.
+        anchors: "last" has anchors at scale L alone, "all" at every scale.
         backend: how to compute it; "auto" takes the fused kernel where it runs.
     """
 
@@ -49,6 +79,7 @@ class MultiplexPatchContrast(nn.Module):
         *,
         direction: Direction = "paper",
         likelihood: Likelihood = "half",
+        anchors: Anchors = "last",
         backend: Backend = "auto",
     ) -> None:
         super().__init__()
@@ -61,16 +92,19 @@ class MultiplexPatchContrast(nn.Module):
         if direction not in ("paper", "released"):
             raise UserError(f"direction must be paper or released, got {direction!r}")
         if likelihood not in WEIGHTS:
-            raise UserError(f"likelihood must be half or clamp, got {likelihood!r}")
+            raise UserError(f"likelihood must be half, clamp or literal, got {likelihood!r}")
+        if anchors not in ("last", "all"):
+            raise UserError(f"anchors must be last or all, got {anchors!r}")
         self.terms = {k: weight for k, weight in enumerate(scale_weights) if weight > 0}
         self.last = len(scale_weights) - 1
+        self.anchors = {self.last: 1.0} if anchors == "last" else self.terms
         self.temperature, self.direction, self.backend = temperature, direction, backend
-        self.offset, self.slope = WEIGHTS[likelihood]
+        self.line = WEIGHTS[likelihood]
 
     @property
     def scales(self) -> set[int]:
         """The scales that the loss reads."""
-        return {*self.terms, self.last}
+        return {*self.terms, *self.anchors}
 
     def forward(
         self, tables: Mapping[int, Nodes], patches: Sequence[Patches] | None = None
@@ -81,19 +115,50 @@ class MultiplexPatchContrast(nn.Module):
             tables: unit rows at each scale, the two views stacked: [2n, d].
             patches: unit affinity tables [n, r], one a scale; without them every negative weighs 1.
         """
-        nodes = len(tables[self.last]) // 2
         terms = {}
         for k, scale_weight in self.terms.items():
-            near, far = (self.last, k) if self.direction == "paper" else (k, self.last)
-            weight = None
-            if patches is not None:
-                weight = PairWeight(patches[near], patches[far], self.offset, self.slope)
-            terms[f"scale {k}"] = scale_weight * contrast(
-                tables[near],
-                tables[far],
+            parts = [
+                scale_weight * share * self._contrast(tables, patches, anchor, k)
+                for anchor, share in self.anchors.items()
+            ]
+            terms[f"scale {k}"] = reduce(add, parts)
+        return terms
+
+    def _contrast(
+        self,
+        tables: Mapping[int, Nodes],
+        patches: Sequence[Patches] | None,
+        anchor: int,
+        sample: int,
+    ) -> Scalar:
+        near, far = (anchor, sample) if self.direction == "paper" else (sample, anchor)
+        if patches is not None and self.direction == "released" and near != far:
+            return self._released(tables[near], tables[far], patches[near], patches[far])
+        return contrast(
+            tables[near],
+            tables[far],
+            None if patches is None else self._weight(patches[near], patches[far]),
+            temperature=self.temperature,
+            nodes=len(tables[near]) // 2,
+            backend=self.backend,
+        )
+
+    def _released(self, anchors: Nodes, keys: Nodes, near: Patches, far: Patches) -> Scalar:
+        """View 1 weighs its pairs by the transposed weights of view 2."""
+        losses = []
+        views = zip(anchors.chunk(2), reversed(keys.chunk(2)), strict=True)
+        weights = self._weight(far, near), self._weight(near, far)
+        for (anchor, positive), weight in zip(views, weights, strict=True):
+            negatives = negative_sum(
+                anchor,
+                keys,
                 weight,
                 temperature=self.temperature,
-                nodes=nodes,
+                nodes=len(anchor),
                 backend=self.backend,
             )
-        return terms
+            losses.append(info_nce(anchor, positive, negatives, temperature=self.temperature))
+        return torch.cat(losses).mean()
+
+    def _weight(self, rows: Patches, cols: Patches) -> PairWeight:
+        return PairWeight(rows, cols, self.line.offset, self.line.slope, most=self.line.most)

@@ -2,6 +2,8 @@
 
 from muxgcl.methods.base import Context, Method, total
 from muxgcl.methods.bgrl import Bgrl
+from muxgcl.methods.blnn import Blnn
+from muxgcl.methods.cca_ssg import CcaSsg
 from muxgcl.methods.costa import Costa
 from muxgcl.methods.deepwalk import Deepwalk
 from muxgcl.methods.dgi import Dgi
@@ -9,17 +11,22 @@ from muxgcl.methods.dmon import Dmon
 from muxgcl.methods.gae import Gae
 from muxgcl.methods.gbt import Gbt
 from muxgcl.methods.gca import Gca
+from muxgcl.methods.ggd import Ggd
 from muxgcl.methods.grace import Grace
 from muxgcl.methods.homogcl import HomoGcl
 from muxgcl.methods.ma_gcl import MaGcl
 from muxgcl.methods.mux_gcl import MuxGcl
+from muxgcl.methods.mux_hop import MuxHop
 from muxgcl.methods.mvgrl import Mvgrl
 from muxgcl.methods.node2vec import Node2vec
+from muxgcl.methods.ns4gc import Ns4gc
 from muxgcl.methods.progcl import ProGcl
 from muxgcl.methods.random_gcn import RandomGcn
 from muxgcl.methods.raw import Raw
 from muxgcl.methods.sfa import Sfa
 from muxgcl.methods.sgc import Sgc
+from muxgcl.methods.sgrl import Sgrl
+from muxgcl.methods.signa import Signa
 from muxgcl.methods.sugrl import Sugrl
 from muxgcl.methods.vgae import Vgae
 
@@ -27,6 +34,7 @@ METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
         MuxGcl,
+        MuxHop,
         Raw,
         RandomGcn,
         Sgc,
@@ -47,6 +55,12 @@ METHODS: dict[str, type[Method]] = {
         HomoGcl,
         MaGcl,
         Dmon,
+        CcaSsg,
+        Ggd,
+        Blnn,
+        Sgrl,
+        Ns4gc,
+        Signa,
     )
 }
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from muxgcl.augment import clean
 from muxgcl.graph import Graph
 from muxgcl.kernels import Backend
 from muxgcl.methods.parts.of_graph import OfGraph
-from muxgcl.nn.adam import Adam
+from muxgcl.nn.adam import Adam, Optimizer
 from muxgcl.nn.gcn import GCN
 from muxgcl.nn.norm_gcn import NormGCN
 from muxgcl.shapes import Nodes, Scalar
@@ -54,6 +55,10 @@ class Method(nn.Module, ABC):
         """The embedding of every node of the un-augmented graph."""
         return cast(GCN | NormGCN, self.encoder).embed(clean(graph))
 
+    def assignment(self, graph: Graph) -> Int[Tensor, " n"] | None:
+        """The cluster of every node, from a method that has clusters of its own."""
+        return None
+
     def after_step(self) -> None:
         """What a method does after each optimizer step, such as moving an average."""
 
@@ -66,7 +71,7 @@ class Method(nn.Module, ABC):
     def reach(self, milestone: int) -> None:
         """What the host does at a milestone."""
 
-    def optimizer(self, lr: float, weight_decay: float) -> Adam:
+    def optimizer(self, lr: float, weight_decay: float) -> Optimizer:
         """Adam, unless a paper says otherwise."""
         return Adam((p for p in self.parameters() if p.requires_grad), lr, weight_decay)
 

@@ -12,8 +12,9 @@ The trace is a sparse product and the null model a vector's length, so cost is l
 
 Departs from the authors' code: the modularity is the paper's (theirs halves the null model), and w
 begins at 1, b at 0 (theirs are drawn between -0.22 and 0.22). The embedding is Z;
-`output = "clusters"` gives S instead. On features with large rows the assignment saturates at once
-and nothing is learned: `row_normalize` divides them by their sums.
+`output = "clusters"` gives S instead. The authors' clusters are the largest entries of the rows of
+S (`assignment`); k-means on Z, as for every other method, is ours. On features with large rows the
+assignment saturates at once and nothing is learned: `row_normalize` divides them by their sums.
 """
 
 import math
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn.functional import dropout, selu
 
@@ -89,6 +91,11 @@ class Dmon(Method):
             "modularity": -modularity(clusters, self.edges(graph)),
             "collapse": self.cfg.collapse_weight * collapse(clusters),
         }
+
+    def assignment(self, graph: Graph) -> Int[Tensor, " n"]:
+        """The largest entry of each row of S, without dropout."""
+        found: Tensor = self.assign(self.hidden(graph))
+        return found.argmax(1)
 
     def embed(self, graph: Graph) -> Nodes:
         """Z, or the assignment without dropout."""

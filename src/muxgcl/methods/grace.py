@@ -7,13 +7,14 @@ on the last scale and no affinity.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from muxgcl.augment import Corrupt, both
+from muxgcl.augment import Corrupt, both, clean
 from muxgcl.graph import Graph
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
-from muxgcl.shapes import Scalar
+from muxgcl.nn.readout import Kind, Readout
+from muxgcl.shapes import Nodes, Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,9 @@ class GraceConfig:
     drop_edges: tuple[float, float] = (0.2, 0.4)
     mask_features: tuple[float, float] = (0.3, 0.4)
     temperature: float = 0.4
+    readout: Kind = "last"  # what is the embedding: the last scale, or all side by side
+    readout_weights: tuple[float, ...] = ()  # for `all`, one a scale; none: all weigh 1
+    readout_features: float = 0.0  # weight of propagated features as one more block
 
 
 class Grace(Method):
@@ -43,6 +47,9 @@ class Grace(Method):
         self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
         self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
+        self.readout = Readout(
+            cfg.readout, cfg.readout_weights, cfg.readout_features, last=cfg.layers
+        )
         only_last = [0.0] * cfg.layers + [1.0]
         self.contrast = MultiplexPatchContrast(only_last, cfg.temperature, backend=context.backend)
 
@@ -50,3 +57,7 @@ class Grace(Method):
         """The contrast of the last scale, on two fresh views."""
         scales = self.encoder(both(graph, self.views), ())
         return self.contrast({k: self.projector(nodes) for k, nodes in scales.items()})
+
+    def embed(self, graph: Graph) -> Nodes:
+        """The scales of the un-augmented graph, read out."""
+        return self.readout(self.encoder(clean(graph), self.readout.scales), graph)

@@ -14,9 +14,11 @@ $$\mathcal L = -\frac1{2n} \sum_i \Big[\log \frac{\mathrm{pos}_i}{\mathrm{pos}_i
 
 As in the authors' code the second negative sum keeps $j = i$, so the positive is in the denominator
 twice; gradients pass through p and s, only the centres are constant; E includes self-loops.
+Also as there: edges are dropped in one direction at a time, $N(i)$ are the nodes that i still
+sends to, and an edge is divided by the roots of what its source sends and its target receives.
 Departs from it: negatives are one all-pairs sum less the sums over edges, and saliency exists on
 edges alone; k-means runs on all nodes here (theirs, faiss, samples 256 a cluster), an empty cluster
-moves to a farthest node; $N(i)$ are the nodes that i receives from (theirs: sends to).
+moves to a farthest node.
 """
 
 from dataclasses import dataclass
@@ -84,7 +86,7 @@ class HomoGcl(Method):
         super().__init__()
         self.cfg, self.backend = cfg, context.backend
         self.scaled = features_scaled(cfg.row_normalize)
-        self.rates = Corrupt(cfg.drop_edges, cfg.mask_features)
+        self.rates = Corrupt(cfg.drop_edges, cfg.mask_features, degrees="each")
         self.encoder = GCN(
             graph.num_features,
             cfg.width,
@@ -100,6 +102,7 @@ class HomoGcl(Method):
         views = both(graph, [self.rates, self.rates])
         one, two = self.projector(self.encoder.embed(views)).chunk(2)
         kept = (views.propagation.matrix.value != 0) & ~graph.twice.loop  # edges of each view
+        kept = kept[graph.twice.reverse]  # entry (i, j): whether i sends to j
         nodes = self.encoder.embed(clean(graph))
         centres = kmeans(nodes.detach(), cfg.clusters, cfg.cluster_steps)
         belonging = soft_clusters(nodes, centres, cfg.cluster_temperature)

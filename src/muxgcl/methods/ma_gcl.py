@@ -12,9 +12,10 @@ the first view and negatives from the second alone, on the embeddings themselves
 $$\mathcal L = -\tfrac1n \sum_i
 \log \frac{e^{u_i \cdot v_i / \tau}}{\sum_j e^{u_i \cdot v_j / \tau}}.$$
 
-This is what the authors' code computes; their appendix takes negatives elsewhere. Departs from it:
-the ranges of c are settings (their code fixes 0 to 1 and 0 to 7, the appendix lists others), and
-the projector that the code builds and never calls is left out.
+This is what the authors' code computes; their appendix takes negatives elsewhere. As there, edges
+are dropped in one direction at a time, and $\hat A$ divides by the roots of what nodes send, not
+receive. Departs from it: the ranges of c are settings (their code fixes 0 to 1 and 0 to 7, the
+appendix lists others), and the projector that the code builds and never calls is left out.
 """
 
 from collections.abc import Callable, Sequence
@@ -82,7 +83,8 @@ class MaGcl(Method):
         super().__init__()
         self.cfg, self.backend = cfg, context.backend
         self.scaled = features_scaled(cfg.row_normalize)
-        self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
+        rates = zip(cfg.drop_edges, cfg.mask_features, strict=True)
+        self.views = [Corrupt(*p, degrees="sent") for p in rates]
         widths = [graph.num_features, *[cfg.width] * cfg.layers]
         self.encoder = Filters(widths, cfg.activation)
 

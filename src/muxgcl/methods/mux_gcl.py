@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from muxgcl.affinity import AffinityConfig, patches
-from muxgcl.augment import Corrupt, both
+from muxgcl.augment import Corrupt, both, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
@@ -21,7 +21,8 @@ from muxgcl.losses.multiscale import Direction, Likelihood, MultiplexPatchContra
 from muxgcl.methods.base import Context, Method
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
-from muxgcl.shapes import Scalar
+from muxgcl.nn.readout import Kind, Readout
+from muxgcl.shapes import Nodes, Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,9 @@ class MuxGclConfig(AffinityConfig):
     scale_weights: tuple[float, ...] = (0.2, 0.2, 0.6)
     direction: Direction = "paper"
     likelihood: Likelihood = "half"
+    readout: Kind = "last"  # what is the embedding: the last scale, or all side by side
+    readout_weights: tuple[float, ...] = ()  # for `all`, one a scale; none: all weigh 1
+    readout_features: float = 0.0  # weight of propagated features as one more block
 
 
 class MuxGcl(Method):
@@ -67,6 +71,9 @@ class MuxGcl(Method):
             likelihood=cfg.likelihood,
             backend=context.backend,
         )
+        self.readout = Readout(
+            cfg.readout, cfg.readout_weights, cfg.readout_features, last=cfg.layers
+        )
         self.patches: list[Tensor] | None = None
 
     def prepare(self, graph: Graph) -> None:
@@ -89,6 +96,10 @@ class MuxGcl(Method):
         scales = self.encoder(both(graph, self.views), self.contrast.scales)
         unit = self.projector(torch.cat([*scales.values()])).chunk(len(scales))
         return self.contrast(dict(zip(scales, unit, strict=True)), self.patches)
+
+    def embed(self, graph: Graph) -> Nodes:
+        """The scales of the un-augmented graph, read out."""
+        return self.readout(self.encoder(clean(graph), self.readout.scales), graph)
 
     def forget(self) -> None:
         """Let go of the patches too: only the loss reads them."""

@@ -10,9 +10,11 @@ $$H_1 = \mathrm{PReLU}(\hat A X W_1 + b_1), \quad H_2 = \mathrm{PReLU}(S X W_2 +
 The embedding is $H_1 + H_2$.
 
 Departs from the authors' code: the diffusion keeps the largest entries of each row (theirs is a
-dense N x N inverse, see `methods/diffusion.py`); a step sees the whole graph (theirs four windows
-of 2000 consecutive nodes); the graph gets one self-loop a node (theirs two); training has a fixed
-length (theirs stops once the training loss has not fallen for 20 steps).
+dense N x N inverse, see `methods/parts/diffusion.py`). With the presets' 128 that is 92 % of its
+mass on Cora and 53 % in the worst row, 98 % on CiteSeer, 82 % on PubMed, 66 % on Photo and 60 % on
+Computers (14 % in the worst rows of the last two). Also: a step sees the whole graph (theirs four
+windows of 2000 consecutive nodes); the graph gets one self-loop a node (theirs two); training has a
+fixed length (theirs stops once the training loss has not fallen for 20 steps).
 """
 
 from dataclasses import dataclass

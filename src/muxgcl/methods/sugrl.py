@@ -14,7 +14,7 @@ Departs from their code: neighbours are drawn afresh, uniformly and with replace
 (theirs cycle through fixed lists); the weights are trained here (their script loads shipped ones).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
@@ -23,6 +23,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn.functional import dropout, pairwise_distance
 
+from muxgcl.augment import drop_entries
 from muxgcl.errors import UserError
 from muxgcl.graph import Features, Graph
 from muxgcl.methods.base import Context, Method
@@ -68,7 +69,6 @@ class Sugrl(Method):
         self.cfg = cfg
         self.scaled = features_scaled(cfg.row_normalize)
         self.propagation = OfGraph(propagation)
-        self.transposed = OfGraph(transposed_order)
         widths = [graph.num_features, *cfg.widths]
         self.kernels = nn.ParameterList(
             nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths)
@@ -85,7 +85,7 @@ class Sugrl(Method):
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The two ranking terms and the upper bound."""
         features = self.scaled(graph).features
-        anchor = self.perceptron(drop_entries(features, self.cfg.dropout, self.transposed(graph)))
+        anchor = self.perceptron(drop_entries(features, self.cfg.dropout))
         structure = self.propagation(graph) @ dropout(anchor, HIDDEN_DROPOUT)
         neighbours = anchor[sample_neighbours(graph, NEIGHBOURS)].mean(1)
         shuffled = torch.rand(self.cfg.negatives, len(anchor), device=graph.device).argsort(1)
@@ -130,24 +130,3 @@ def sample_neighbours(graph: Graph, count: int) -> Int[Tensor, "n k"]:
     first, degree = adjacency.rowptr[:-1, None], adjacency.rowptr.diff()[:, None]
     pick = (torch.rand(graph.num_nodes, count, device=graph.device) * degree).long()
     return adjacency.col[first + pick.minimum(degree - 1)]  # rounding may reach the degree
-
-
-def drop_entries(features: Features, p: float, transposed: Int[Tensor, " entries"]) -> Features:
-    """Each entry 0 with probability `p`, the others scaled up by 1 / (1 - p)."""
-    if isinstance(features, Tensor):
-        return dropout(features, p)
-    value = dropout(features.matrix.value, p)
-    return replace(
-        features,
-        matrix=replace(features.matrix, value=value),
-        transpose=replace(features.transpose, value=value[transposed]),
-    )
-
-
-def transposed_order(graph: Graph) -> Int[Tensor, " entries"]:
-    """Where the transpose of sparse features finds its entries in the matrix."""
-    if isinstance(graph.features, Tensor):
-        return torch.empty(0, dtype=torch.long)
-    rows = graph.features.matrix
-    row = torch.arange(rows.rows, device=graph.device).repeat_interleave(rows.rowptr.diff())
-    return (rows.col * rows.rows + row).argsort()

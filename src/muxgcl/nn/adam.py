@@ -11,12 +11,28 @@ too late for a capture, and load torch's compiler, which takes seconds (docs/dec
 """
 
 from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+
+
+@runtime_checkable
+class Optimizer(Protocol):
+    """What a training loop asks of an optimizer; `slots` is all that a checkpoint must hold."""
+
+    @property
+    def slots(self) -> list[dict[str, Tensor]]:
+        """What it remembers of each parameter."""
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+
+    def step(self) -> None:
+        """Go down along the gradients."""
 
 
 class Adam:

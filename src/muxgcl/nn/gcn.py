@@ -23,7 +23,7 @@ from muxgcl.errors import UserError
 from muxgcl.nn.bias import add_bias
 from muxgcl.shapes import Nodes, Scale
 
-Activation = Literal["relu", "prelu", "rrelu", "elu", "none"]
+Activation = Literal["relu", "prelu", "rrelu", "elu", "selu", "none"]
 RRELU_SLOPE = 11 / 48  # the middle of (1/8, 1/3): what the randomised slope is in evaluation
 
 
@@ -34,6 +34,7 @@ def activation(name: Activation) -> nn.Module:
         "prelu": nn.PReLU(),
         "rrelu": nn.LeakyReLU(RRELU_SLOPE),
         "elu": nn.ELU(),
+        "selu": nn.SELU(),
         "none": nn.Identity(),
     }
     if name not in kinds:

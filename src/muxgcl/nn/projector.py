@@ -23,7 +23,15 @@ class Projector(nn.Module):
 
     def forward(self, nodes: Scale) -> Nodes:
         """Unit rows, ready for a contrast by cosine."""
-        hidden = elu(add_bias(nodes @ self.first.weight.T, self.first.bias), inplace=True)
+        return self.finish(self.mix(nodes))
+
+    def mix(self, nodes: Scale) -> Scale:
+        """The first product alone: it commutes with propagation, which may then be narrower."""
+        return nodes @ self.first.weight.T
+
+    def finish(self, mixed: Scale) -> Nodes:
+        """What follows the first product, on a table that nobody else holds."""
+        hidden = elu(add_bias(mixed, self.first.bias), inplace=True)
         return unit_rows(add_bias(hidden @ self.second.weight.T, self.second.bias))
 
 

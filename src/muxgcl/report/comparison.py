@@ -8,15 +8,19 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from muxgcl.errors import UserError
+from muxgcl.evaluate import summarise, verdict
+from muxgcl.evaluate.controls import UNTRAINED, control_name
+from muxgcl.evaluate.verdict import PROTOCOLS, split_accuracies
 from muxgcl.io.files import write_text
 from muxgcl.report.markup import bullets, document, halves, section, table, text, value_text
 from muxgcl.report.node_map import categories, groups, node_names, packed_map, shown
-from muxgcl.report.page import duration, score_table
+from muxgcl.report.page import score_table
 from muxgcl.report.palette import CATEGORIES, MAIN, MUTED, RAMP
 from muxgcl.report.record import RunRecord
 from muxgcl.report.score_figures import score_panels
 from muxgcl.report.scores import Score, flatten
 from muxgcl.report.style import WIDTH, inline_svg, short, styled
+from muxgcl.runs.environment import human_time
 
 MAP_NODES = 1_500  # of each run: small maps need no more, and all runs show the same
 
@@ -67,6 +71,15 @@ def _sections(
         )
     else:
         missing.append("<b>Scores</b>: none of the runs was evaluated.")
+    if rows := _pairs(records, names):
+        yield section(
+            "pairs",
+            "Differences in pairs",
+            "Accuracy of each run minus that of the first one with the same splits, split by "
+            "split; ± is the spread over splits. Runs of one seed say nothing about other seeds.",
+            table(["", "folder", "minus", "points of accuracy", "ahead"], rows)
+            + bullets(_verdicts(records, names)),
+        )
     if data["runs"]:
         yield section(
             "maps",
@@ -122,8 +135,45 @@ def _scores(records: Sequence[RunRecord], names: Sequence[str]) -> list[tuple[st
     for record, name in zip(records, names, strict=True):
         for score in flatten(record.scores):
             who = f"{record.dataset}: {score.who}" if score.is_control else name
+            if score.who == control_name(UNTRAINED):  # each method has its own
+                who = f"{record.dataset}: {record.method}, untrained"
             rows.setdefault((who, score.protocol, score.measure), (who, score))
     return sorted(rows.values(), key=lambda row: row[1].is_control)
+
+
+def _pairs(records: Sequence[RunRecord], names: Sequence[str]) -> list[list[str]]:
+    """A line for each run that has its splits in common with an earlier one."""
+    first: dict[object, tuple[str, list[float]]] = {}
+    rows = []
+    for record, name in zip(records, names, strict=True):
+        for protocol in PROTOCOLS:
+            found = split_accuracies(record.scores.get(protocol))
+            if found is None:
+                continue
+            mark, values = found
+            sizes = tuple(sorted(record.data_summary.items()))
+            key = (record.dataset, sizes, protocol, mark, len(values))
+            if key not in first:
+                first[key] = name, values
+                continue
+            base, others = first[key]
+            pairs = [one - two for one, two in zip(values, others, strict=True)]
+            ahead = sum(pair > 0 for pair in pairs)
+            difference = summarise(pairs)
+            figure = f"{difference.mean:+.2f} ± {difference.std:.2f} ({protocol}, n = {len(pairs)})"
+            cells = (name, record.folder, base, figure, f"{ahead} of {len(pairs)}")
+            rows.append([text(cell) for cell in cells])
+    return rows
+
+
+def _verdicts(records: Sequence[RunRecord], names: Sequence[str]) -> list[str]:
+    """Of each run, whether training paid."""
+    found = [verdict(record.method, record.scores) for record in records]
+    return [
+        f"<b>{text(name)}</b>: {text(one.sentence)}."
+        for name, one in zip(names, found, strict=True)
+        if one is not None
+    ]
 
 
 def _losses(records: Sequence[RunRecord], names: Sequence[str]) -> Figure:
@@ -156,12 +206,13 @@ def _differences(records: Sequence[RunRecord], names: Sequence[str]) -> str:
 
 
 def _facts(record: RunRecord) -> dict[str, Any]:
-    facts: dict[str, Any] = {"dataset": record.dataset, "method": record.method}
+    facts: dict[str, Any] = {"folder": record.folder} if record.folder else {}
+    facts |= {"dataset": record.dataset, "method": record.method}
     for name, value in record.settings.items():
         facts |= value if isinstance(value, dict) else {name: value}
     facts |= {f"version of {package}": version for package, version in record.versions.items()}
     facts["nodes"] = record.data_summary.get("nodes", "")
-    facts["training"] = "" if record.seconds is None else duration(record.seconds)
+    facts["training"] = "" if record.seconds is None else human_time(record.seconds)
     facts["an epoch, ms"] = "" if record.epoch_ms is None else f"{record.epoch_ms:,.1f}"
     facts["peak memory, MiB"] = "" if record.peak_mib is None else f"{record.peak_mib:,.0f}"
     return facts

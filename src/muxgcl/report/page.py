@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from muxgcl.evaluate import verdict
 from muxgcl.io.files import write_text
 from muxgcl.report.figures import PLOTS, Plot
 from muxgcl.report.markup import bullets, document, halves, pairs, section, table, template, text
@@ -11,6 +12,7 @@ from muxgcl.report.node_map import payload
 from muxgcl.report.record import RunRecord
 from muxgcl.report.scores import PROTOCOLS, Score, flatten
 from muxgcl.report.style import inline_svg, styled
+from muxgcl.runs.environment import human_time
 
 FLAG = '<span class="flag">optimistic</span>'
 NO_MAP = "the run has no embeddings yet"
@@ -46,7 +48,7 @@ def _body(record: RunRecord, data: dict[str, Any] | None) -> str:
         f'<h1>{text(record.title)}</h1><p class="lead">{_lead(record)}</p>'
         f"<nav>{links}</nav></header>"
         f"<main><noscript>The map needs JavaScript; the figures below do not.</noscript>"
-        f"{_tiles(record)}{''.join(parts)}</main>"
+        f"{_tiles(record)}{_verdict(record)}{''.join(parts)}</main>"
         "<footer>Made by muxgcl. This file is complete in itself: it asks nothing of any network."
         "</footer>"
     )
@@ -79,9 +81,11 @@ def _tiles(record: RunRecord) -> str:
         )
         tiles.append((nodes, edges, features))
     if record.seconds is not None:
-        each = f"{record.epoch_ms:,.0f} ms an epoch" if record.epoch_ms is not None else ""
+        each = (
+            f"{human_time(record.epoch_ms / 1000)} an epoch" if record.epoch_ms is not None else ""
+        )
         epochs = f"{len(record.metrics)} epochs" if record.metrics else "training"
-        tiles.append((duration(record.seconds), epochs, each))
+        tiles.append((human_time(record.seconds), epochs, each))
     boxes = (
         f'<div class="tile"><b>{text(head)}</b><span>{one}</span><span>{two}</span></div>'
         for head, one, two in tiles
@@ -89,16 +93,17 @@ def _tiles(record: RunRecord) -> str:
     return f'<div class="tiles">{"".join(boxes)}</div>' if tiles else ""
 
 
+def _verdict(record: RunRecord) -> str:
+    """Whether training paid, in a sentence."""
+    found = verdict(record.method, record.scores)
+    if found is None:
+        return ""
+    sentence = found.sentence[0].upper() + found.sentence[1:]
+    return f'<p class="verdict">{text(sentence)}.</p>'
+
+
 def _same(one: Score, two: Score) -> bool:
     return (one.protocol, one.measure) == (two.protocol, two.measure)
-
-
-def duration(seconds: float) -> str:
-    """Seconds as a person says them."""
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 # sections --------------------------------------------------------------------------------------
@@ -133,9 +138,14 @@ def score_table(rows: Sequence[tuple[str, Score]]) -> str:
     """Named scores, one line a name and one column a measure, and how they were measured."""
     measures = {(score.protocol, score.measure): score for _, score in rows}
     cells = {(name, score.protocol, score.measure): str(score) for name, score in rows}
+    counts = {
+        (score.protocol, score.measure): _counted([s.n for _, s in rows if _same(s, score)])
+        for _, score in rows
+    }
     heads = [
-        f"{text(score.protocol)}: {text(score.heading)} {FLAG if score.optimistic else ''}"
-        for score in measures.values()
+        f"{text(score.protocol)}: {text(score.heading)}, {counts[measure]} "
+        f"{FLAG if score.optimistic else ''}"
+        for measure, score in measures.items()
     ]
     lines = [
         [text(name), *(text(cells.get((name, *measure), "")) for measure in measures)]
@@ -151,6 +161,12 @@ def score_table(rows: Sequence[tuple[str, Score]]) -> str:
     return table(["", *heads], lines, own) + "<h3>How they were measured</h3>" + bullets(notes)
 
 
+def _counted(repeats: Sequence[int]) -> str:
+    """Over how many repeats figures are taken."""
+    least, most = min(repeats), max(repeats)
+    return f"n = {least}" if least == most else f"n = {least} to {most}"
+
+
 def _data_section(record: RunRecord) -> str:
     counts = {name: f"{value:,}" for name, value in record.data_summary.items()}
     notes = bullets(map(text, record.data_notes)) if record.data_notes else "<p>Nothing.</p>"
@@ -161,9 +177,9 @@ def _data_section(record: RunRecord) -> str:
 def _run_section(record: RunRecord) -> str:
     facts = {}
     if record.seconds is not None:
-        facts["training"] = duration(record.seconds)
+        facts["training"] = human_time(record.seconds)
     if record.epoch_ms is not None:
-        facts["an epoch"] = f"{record.epoch_ms:,.1f} ms"
+        facts["an epoch"] = human_time(record.epoch_ms / 1000)
     if record.peak_mib is not None:
         facts["peak memory"] = f"{record.peak_mib:,.0f} MiB"
     body = pairs(facts) if facts else "<p>Not recorded.</p>"

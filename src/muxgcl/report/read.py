@@ -34,6 +34,7 @@ def read_run(path: str | Path) -> RunRecord:
         title=f"{method} on {dataset}",
         dataset=dataset,
         method=method,
+        folder=run.path.resolve().name,
         settings=settings,
         versions=config.get("versions", {}),
         data_summary={name: data[name] for name in COUNTS if name in data},

@@ -21,6 +21,7 @@ class RunRecord:
         title: heading of the page.
         dataset: name of the graph.
         method: name of the method.
+        folder: name of the run folder.
         settings: names and values, or tables of them.
         versions: package and version.
         data_summary: counts of nodes, edges, features and classes.
@@ -51,6 +52,7 @@ class RunRecord:
     versions: Mapping[str, str] = field(default_factory=dict)
     data_summary: Mapping[str, int] = field(default_factory=dict)
     data_notes: Sequence[str] = ()
+    folder: str = ""
     command: str | None = None
     metrics: Sequence[Mapping[str, Any]] = ()
     ids: Column | None = None

@@ -1,5 +1,7 @@
 """Figures of what went on in training: loss, similarities across scales, weights of negatives."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
@@ -86,7 +88,7 @@ def affinity_weights(record: RunRecord) -> Figure:
     return figure
 
 
-def _density(counts: list[float], edges: list[float]) -> Float[np.ndarray, " bins"]:
+def _density(counts: Sequence[float], edges: Sequence[float]) -> Float[np.ndarray, " bins"]:
     """Heights whose area is one; all zero where nothing was counted."""
     heights = np.asarray(counts, float)
     return heights / max(float(heights @ np.diff(np.asarray(edges, float))), 1e-12)

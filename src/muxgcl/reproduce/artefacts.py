@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from muxgcl.errors import UserError
 from muxgcl.io import DATASETS
 from muxgcl.methods import METHODS
+from muxgcl.reproduce.hops import HOP_PARTS, Hops, part_of
 from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES, Job, settings_of
 from muxgcl.reproduce.paper import TABLE1, TABLE2, TABLE3, TABLE4
 from muxgcl.runs.settings import unknown_name
 
-ARTEFACTS = (
+PAPER = (  # its tables and figures
     "table1",
     "table2",
     "table3",
@@ -20,8 +21,10 @@ ARTEFACTS = (
     "figure3",
     "proposition",
 )
+ARTEFACTS = ("hops", *PAPER)
 FIVE = ("cora", "citeseer", "pubmed", "photo", "computers")
 COLUMNS = {  # the datasets that the paper shows, or that we do
+    "hops": FIVE,
     "table1": FIVE,
     "table2": FIVE,
     "table3": ("cora", "pubmed", "photo"),
@@ -35,6 +38,7 @@ CLUSTERED = ("photo", "computers")  # Table II's; ours are clustered everywhere
 CONTROLS = ("raw", "random-gcn", "sgc")
 UNSEEDED = ("raw", "sgc")  # nothing random in them: one seed says it all
 CHIEF = ("mux-gcl", "grace")
+PARTS = (*TABLE4, "script")  # rows of Table IV, the last one ours
 REPEATS = 2  # of k-means, a training seed
 SMALL = 10_000  # nodes, below which protocol `paper` is soon done
 
@@ -51,11 +55,14 @@ class Scope:
     seeds: int = 5
     splits: int = 20
     epochs: int | None = None  # instead of the preset's
+    protocol: str = "holdout"  # or "holdout-all"
+    parts: tuple[str, ...] = tuple(HOP_PARTS)  # of `hops`
 
     def __post_init__(self) -> None:
         for what, names, known in (
             ("dataset", self.datasets, DATASETS),
             ("method", self.methods, METHODS),
+            ("part of hops", self.parts, HOP_PARTS),
         ):
             for name in names or ():
                 if name not in known:
@@ -69,6 +76,11 @@ class Scope:
         """The datasets of a table or figure."""
         return self.datasets or COLUMNS[artefact]
 
+    @property
+    def hops(self) -> Hops:
+        """The same for `hops`."""
+        return Hops(seeds=self.seeds, splits=self.splits, epochs=self.epochs, methods=self.methods)
+
     def has(self, method: str) -> bool:
         """Whether this method can be run and is wanted."""
         return method in METHODS and (self.methods is None or method in self.methods)
@@ -78,11 +90,13 @@ class Scope:
         return [n for n in _rows(artefact) if self.methods is None or n in self.methods]
 
     def scored(
-        self, method: str, dataset: str, variant: str = "full", protocol: str = "holdout"
+        self, method: str, dataset: str, variant: str = "full", protocol: str | None = None
     ) -> list[Job]:
         """One job for each seed; a variant that changes nothing is the full method."""
         if not self.has(method):
             return []
+        protocol = protocol or self.protocol
+        fixed = protocol != "paper"  # splits that all methods share
         full = Job(method=method, dataset=dataset, epochs=self.epochs)
         job = Job(method=method, dataset=dataset, epochs=self.epochs, variant=variant)
         if settings_of(job.plan()) == settings_of(full.plan()):
@@ -95,9 +109,9 @@ class Scope:
                 variant=variant,
                 protocol=protocol,
                 seed=seed,
-                splits=self.splits if protocol == "holdout" else 3,
-                split_seed=0 if protocol == "holdout" else seed,
-                repeats=REPEATS if clustered and (variant, protocol) == ("full", "holdout") else 0,
+                splits=self.splits if fixed else 3,
+                split_seed=0 if fixed else seed,
+                repeats=REPEATS if clustered and fixed and variant == "full" else 0,
                 epochs=self.epochs,
             )
             for seed in range(1 if method in UNSEEDED else self.seeds)
@@ -112,6 +126,8 @@ class Scope:
 def needed(artefact: str, scope: Scope) -> list[Job]:
     """Every measurement that a table or figure shows."""
     columns = scope.columns(artefact)
+    if artefact == "hops":
+        return scope.hops.needed(scope.parts, columns)
     jobs: list[Job] = []
     for dataset in columns:
         if artefact in ("table1", "table2"):
@@ -128,7 +144,7 @@ def needed(artefact: str, scope: Scope) -> list[Job]:
                 job for name in scope.rows(artefact) for job in scope.scored(name, dataset)[:1]
             ]
         if artefact in ("table3", "table4"):
-            variants = TABLE3 if artefact == "table3" else TABLE4
+            variants = tuple(TABLE3) if artefact == "table3" else PARTS
             jobs += [job for name in variants for job in scope.scored("mux-gcl", dataset, name)]
         if artefact == "figure1":
             jobs += scope.looked_at(SIMILARITIES, "grace", dataset)
@@ -149,6 +165,7 @@ def plan(artefacts: Iterable[str], scope: Scope) -> list[Job]:
             _tier(job),
             DATASETS[job.dataset].nodes,
             order.index(job.method),
+            job.members,
             job.variant,
             job.kind,
             job.seed,
@@ -158,7 +175,12 @@ def plan(artefacts: Iterable[str], scope: Scope) -> list[Job]:
 
 
 def _tier(job: Job) -> int:
-    """MUX-GCL, its variants and GRACE; what needs no training; test-set selection; the others."""
+    """MUX-GCL, its variants and GRACE; what needs no training; test-set selection; the others.
+
+    Parts of `hops` come before them, one after the other.
+    """
+    if job.file == "hops":
+        return part_of(job) - len(HOP_PARTS)
     if job.protocol == "paper" and DATASETS[job.dataset].nodes > SMALL:
         return 2
     if job.method in CHIEF:
@@ -172,7 +194,8 @@ def trainings(jobs: Sequence[Job]) -> list[list[Job]]:
     for job in jobs:
         at_the_end = job.kind in (SCORES, SIMILARITIES)
         settings = (job.method, job.dataset, job.variant, job.preset, job.epochs, job.seed)
-        groups.setdefault((_tier(job), at_the_end, *settings), []).append(job)
+        alone = job if job.file == "hops" else None
+        groups.setdefault((_tier(job), at_the_end, *settings, alone), []).append(job)
     return list(groups.values())
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from muxgcl.errors import UserError
 from muxgcl.reproduce.job import Job, settings_of
 from muxgcl.reproduce.records import Line, Record
+from muxgcl.reproduce.searches import HALVES
 
 
 def doubts(lines: Iterable[Line]) -> Iterator[str]:
@@ -21,7 +22,10 @@ def doubts(lines: Iterable[Line]) -> Iterator[str]:
 
 
 def _stale(record: Record) -> str:
-    """What has changed in the code's settings since the record was made."""
+    """What has changed in the code's settings, or in the halves, since the record was made."""
+    half = record["result"].get("development")
+    if half is not None and half != HALVES.get(record["dataset"], half):
+        return f"judged on another half of {record['dataset']}'s labels: {half}"
     try:
         now = settings_of(Job.from_record(record).plan())
     except (UserError, LookupError, FileNotFoundError) as error:

@@ -93,5 +93,5 @@ def _theory(found: Found, scope: Scope) -> Iterator[Claim]:
 
 
 def _add(claim: Claim, title: str, found: Difference | None) -> None:
-    if found is not None:
-        claim.add(found.low > 0, f"{title} ({numbers.interval(found).rstrip('*')})")
+    if found is not None and found.low is not None:  # too few seeds say nothing either way
+        claim.add(found.is_above, f"{title} ({numbers.interval(found).rstrip('*')})")

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from muxgcl.evaluate import paired_difference
 from muxgcl.io.schema import read_lines
+from muxgcl.reproduce.numbers import interval
 from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.typeset import Table, markdown
 
@@ -93,13 +95,13 @@ def parity_table(path: Path) -> Table:
     body = []
     for row in read_lines(path):
         roads = [row["accuracy"][road] for road in ("fast", "plain")]
-        gap = row["difference"]
+        gap = paired_difference(*(row["per_split"][road] for road in ("fast", "plain")))
         body.append(
             [
                 TITLES[row["dataset"]],
                 str(row["epochs"]),
                 *(f"{road['mean']:.2f} ± {road['std'] / road['n'] ** 0.5:.2f}" for road in roads),
-                f"{gap['mean']:+.3f} [{gap['low']:+.3f}, {gap['high']:+.3f}]",
+                interval(gap, digits=3).rstrip("*"),
             ]
         )
     return Table(
@@ -109,8 +111,9 @@ def parity_table(path: Path) -> Table:
         body,
         [
             "Mean over 5 seeds by 20 splits ± standard error over seeds; differences are paired, "
-            "with the 95 % interval of a bootstrap. Two rows of one graph are two settings that "
-            "the preset has had. Records: `records/parity.jsonl`, by `benchmarks/parity.py`.",
+            "with a 95 % t interval over seeds and splits. Two rows of one graph are two "
+            "settings that the preset has had. Records: `records/parity.jsonl`, by "
+            "`benchmarks/parity.py`.",
         ],
     )
 

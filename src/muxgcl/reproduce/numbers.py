@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from muxgcl.evaluate import Difference, PaperResult, Summary, paired_difference, summarise
+from muxgcl.evaluate.statistics import FEWEST
 from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.paper import Printed
 from muxgcl.reproduce.records import Found, Record
@@ -13,9 +14,16 @@ DASH = "—"
 SHORT_BY = 1.0  # points below the paper's figure from which a cell is marked
 
 PAIRED = (
-    "Differences are paired: same training seeds, same splits. In brackets the 95 % interval of a "
-    "bootstrap over seeds and splits; * where it leaves out zero."
+    "Differences are paired: same training seeds, same splits. In brackets a 95 % t interval over "
+    f"seeds and splits, * where it leaves out zero; fewer than {FEWEST} seeds have none."
 )
+
+SPLITS = {  # how nodes are divided, by protocol
+    "holdout": "random splits: a tenth to learn from, a tenth to choose C on, test nodes all in "
+    "the half whose labels no search reads (about 40 %), looked at once",
+    "holdout-all": "random 10/10/80 splits, C chosen on validation nodes, test nodes looked at "
+    "once",
+}
 
 
 def scores(records: Sequence[Record], measure: str = "accuracy") -> list[list[float]]:
@@ -70,12 +78,15 @@ def share(found: Summary | None, planned: int, printed: Printed | None = None) -
     return f"{text} ({printed.plain}, {signed(found.mean - printed.mean, 3)})" if printed else text
 
 
-def interval(found: Difference | None) -> str:
+def interval(found: Difference | None, digits: int = 2) -> str:
     """`difference [interval]`, with a star where the interval leaves out zero."""
     if found is None:
         return DASH
+    mean = signed(found.mean, digits)
+    if found.low is None or found.high is None:
+        return f"{mean} ({found.seeds} seed{'s' if found.seeds > 1 else ''})"
     star = "*" if found.is_clear else ""
-    return f"{signed(found.mean)} [{signed(found.low)}, {signed(found.high)}]{star}"
+    return f"{mean} [{signed(found.low, digits)}, {signed(found.high, digits)}]{star}"
 
 
 def signed(value: float, digits: int = 2) -> str:

@@ -26,7 +26,14 @@ LABELS = {
     "homogcl": "HomoGCL",
     "ma-gcl": "MA-GCL",
     "dmon": "DMoN",
+    "signa": "SIGNA",
+    "cca-ssg": "CCA-SSG",
+    "ggd": "GGD",
+    "blnn": "BLNN",
+    "sgrl": "SGRL",
+    "ns4gc": "NS4GC",
     "mux-gcl": "MUX-GCL",
+    "mux-hop": "MUX-GCL over hops",
 }
 TITLES = {
     "cora": "Cora",

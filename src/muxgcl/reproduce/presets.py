@@ -11,7 +11,7 @@ from muxgcl.io import DATASETS
 from muxgcl.io.schema import read_lines
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import FIVE, Scope
-from muxgcl.reproduce.job import settings_of
+from muxgcl.reproduce.job import settings_of, stated
 from muxgcl.reproduce.paper import TABLE1, TITLES, Printed
 from muxgcl.reproduce.records import Found
 from muxgcl.reproduce.typeset import Table
@@ -27,11 +27,10 @@ ON_BEST = (
 )
 
 
-def preset_table(found: Found, folder: Path) -> Table:
+def preset_table(found: Found, folder: Path, scope: Scope) -> Table:
     """On the splits of Table I, from the records of `benchmarks/presets.py` and `parity.py`."""
-    scope = Scope()
-    best = dict(_best(folder))
-    auto = dict(_by_preset(folder / "presets.jsonl", "auto"))
+    best = dict(_best(folder, scope.protocol))
+    auto = dict(_by_preset(folder / "presets.jsonl", "auto", scope.protocol))
     paper, untrained = (
         {name: numbers.scores(found.of(scope.scored(method, name))) for name in FIVE}
         for method in ("mux-gcl", "sgc")
@@ -72,16 +71,21 @@ def preset_table(found: Found, folder: Path) -> Table:
     )
 
 
-def _best(folder: Path) -> Iterator[tuple[str, Scores]]:
-    yield from _by_preset(folder / "presets.jsonl", "best")
-    for row in read_lines(folder / "parity.jsonl"):  # five seeds on two roads: the fast one
+def _best(folder: Path, protocol: str) -> Iterator[tuple[str, Scores]]:
+    yield from _by_preset(folder / "presets.jsonl", "best", protocol)
+    for row in _judged(folder / "parity.jsonl", protocol):  # five seeds on two roads: the fast one
         if row["preset"] == "best" and _current({"method": "mux-gcl", "settings": {}, **row}):
             yield row["dataset"], row["per_split"]["fast"]
 
 
-def _by_preset(file: Path, preset: str) -> Iterator[tuple[str, Scores]]:
+def _judged(file: Path, protocol: str) -> list[dict[str, Any]]:
+    """The lines of one protocol; those that name none are older than `holdout` is now."""
+    return [row for row in read_lines(file) if row.get("protocol", "holdout-all") == protocol]
+
+
+def _by_preset(file: Path, preset: str, protocol: str) -> Iterator[tuple[str, Scores]]:
     """Scores by dataset, of settings that the preset still has, in the order of their seeds."""
-    rows = [row for row in read_lines(file) if row["preset"] == preset and _current(row)]
+    rows = [row for row in _judged(file, protocol) if row["preset"] == preset and _current(row)]
     for dataset in {row["dataset"] for row in rows}:
         seeds = {row["seed"]: row["accuracy"] for row in rows if row["dataset"] == dataset}
         yield dataset, [seeds[seed] for seed in sorted(seeds)]
@@ -92,7 +96,7 @@ def _current(row: dict[str, Any]) -> bool:
     if row["preset"] == "auto":
         return row["dataset"] in DATASETS
     tables = settings_of(Plan.make(row["method"], row["preset"], row["dataset"]))
-    return bool(tables["settings"] | tables["train"] == row["settings"])
+    return bool(tables["settings"] | tables["train"] == stated(row["settings"]))
 
 
 def _same_settings(dataset: str) -> bool:

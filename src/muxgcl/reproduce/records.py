@@ -11,9 +11,19 @@ from muxgcl.errors import UserError
 from muxgcl.io import schema
 from muxgcl.io.files import LOCK, append_lines, locked, parsed
 from muxgcl.io.safety import parsing
-from muxgcl.reproduce.job import FILES, KINDS, SCORES, Job, canonical, settings_hash
+from muxgcl.reproduce.job import (
+    COMMITTEE,
+    CONTROLS,
+    FILES,
+    KINDS,
+    READOUTS,
+    SCORES,
+    Job,
+    canonical,
+    settings_hash,
+)
 
-SCHEMA = 1
+SCHEMA = 2  # 1: `holdout` counted test nodes of both halves, which is `holdout-all` now
 NAMES = tuple(dict.fromkeys(FILES.values()))
 
 Record = dict[str, Any]
@@ -90,7 +100,8 @@ class Shelf:
             if record is None:
                 yield Line(path.name, number, {}, "malformed: not a JSON object")
             else:
-                yield Line(path.name, number, record, fault_of(record, name))
+                fault = fault_of(record, name)
+                yield Line(path.name, number, record if fault else as_today(record), fault)
 
     def locked(self) -> AbstractContextManager[None]:
         """Hold the folder: a second process that wants to write gets one clear line."""
@@ -140,8 +151,8 @@ def digest(record: Mapping[str, Any]) -> str:
 
 def fault_of(record: Record, file: str) -> str:
     """Why a record cannot be trusted, or nothing."""
-    if record.get("schema") != SCHEMA:
-        return f"malformed: schema {record.get('schema')!r}, expected {SCHEMA}"
+    if record.get("schema") not in (1, SCHEMA):
+        return f"malformed: schema {record.get('schema')!r}, expected 1 or {SCHEMA}"
     for name, kind in FIELDS.items():
         value = record.get(name)
         truth = isinstance(value, bool) and kind is not bool  # which Python takes for a number
@@ -155,11 +166,24 @@ def fault_of(record: Record, file: str) -> str:
         return f"malformed: unknown kind {record['kind']!r}"
     if record["digest"] != digest(record):
         return "tampered: its content does not match its digest"
-    names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
-    stated = {name: record[name] for name in (*names, "train", "settings")}
-    if record["hash"] != settings_hash(stated):
+    if record["hash"] != settings_hash(_stated(record)):
         return "tampered: its settings do not match their hash"
     return _fault_of_result(record) or _fault_of_place(record, file)
+
+
+def as_today(record: Record) -> Record:
+    """A record by today's names: what schema 1 calls `holdout` is `holdout-all`."""
+    if (record["schema"], record["protocol"]) != (1, "holdout"):
+        return record
+    record = {**record, "protocol": "holdout-all"}
+    return {**record, "hash": settings_hash(_stated(record))}
+
+
+def _stated(record: Record) -> Record:
+    """What the hash of a record's settings is taken of."""
+    names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
+    several = {} if record.get("members", 1) == 1 else {"members": record["members"]}
+    return {name: record[name] for name in (*names, "train", "settings")} | several
 
 
 _scores = schema.list_of(schema.number())
@@ -170,6 +194,8 @@ _SCORES = schema.fields(
 
 def _fault_of_result(record: Record) -> str:
     result = record["result"]
+    if record["kind"] in (READOUTS, COMMITTEE, CONTROLS):
+        return _fault_of_tables(record)
     if record["kind"] != SCORES:
         return "" if result else "malformed: it has no result"
     try:
@@ -182,7 +208,18 @@ def _fault_of_result(record: Record) -> str:
     else:
         good = len(result.get("accuracy", ())) == record["splits"]
         good &= len(result.get("nmi", ())) == len(result.get("ari", ())) == record["repeats"]
+        if good and record["schema"] > 1 and not isinstance(result.get("development"), str):
+            return "malformed: it does not say which half of the labels it was judged on"
     return "" if good else "malformed: it has not as many scores as splits and repeats"
+
+
+def _fault_of_tables(record: Record) -> str:
+    tables = record["result"].get("tables") or {}
+    if not tables or any(len(t.get("accuracy", ())) != record["splits"] for t in tables.values()):
+        return "malformed: it has not as many scores as splits"
+    if not isinstance(record["result"].get("development"), str):
+        return "malformed: it does not say which half of the labels it was judged on"
+    return ""
 
 
 def _fault_of_place(record: Record, file: str) -> str:

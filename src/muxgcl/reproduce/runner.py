@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
 from muxgcl.io.named import cache_root
 from muxgcl.reproduce.artefacts import trainings
-from muxgcl.reproduce.job import BOUNDS, SOFT_NEGATIVES, Job
+from muxgcl.reproduce.job import BOUNDS, COMMITTEE, SOFT_NEGATIVES, Job
+from muxgcl.reproduce.readouts import Reader
 from muxgcl.reproduce.records import Found, Record, Shelf
 from muxgcl.reproduce.training import Pending, train_and_look, train_and_score
 from muxgcl.reproduce.workers import Workers
@@ -61,7 +63,7 @@ class Runner:
         pick_device(self.device)  # a wrong name is told before anything is opened
         with self.shelf.locked():
             groups = trainings(self.missing(jobs))
-            with Workers(self.workers) as workers:
+            with Workers(self.workers) as workers, TemporaryDirectory() as scratch:
                 pending: list[Pending] = []
 
                 def collect() -> None:
@@ -69,12 +71,17 @@ class Runner:
                         pending.remove(one)
                         self._keep(one, outcome)
 
+                # affinities are made within the time that is recorded, then shared by variants
+                reader = Reader(workers, device=self.device, cache=Path(scratch), meanwhile=collect)
+                for group in groups:
+                    if group[0].kind == COMMITTEE:
+                        reader.expect(group[0])
                 for group in groups:
                     if self.time_limit is not None and time.monotonic() - begin > self.time_limit:
                         outcome.left += group
                         continue
                     try:
-                        pending += self._train(group, workers, collect)
+                        pending += self._train(group, workers, reader, collect)
                     except Exception as error:  # one method's fault must not cost the others
                         self._fail(group, error, outcome)
                     collect()
@@ -88,9 +95,15 @@ class Runner:
         return outcome
 
     def _train(
-        self, group: list[Job], workers: Workers, collect: Callable[[], None]
+        self,
+        group: list[Job],
+        workers: Workers,
+        reader: Reader,
+        collect: Callable[[], None],
     ) -> list[Pending]:
         graph, labels = self._graph(group[0].dataset)
+        if group[0].file == "hops":
+            return [reader.measure(job, graph, labels) for job in group]
         how: dict[str, Any] = {"device": self.device, "cache": cache_folder(), "meanwhile": collect}
         if group[0].kind in (SOFT_NEGATIVES, BOUNDS):
             return train_and_look(group, graph, **how)

@@ -72,7 +72,7 @@ def _log_weight(method: MuxGcl, k: int, i: Tensor, j: Tensor) -> Pairs:
     if method.patches is None:
         return torch.zeros(len(i), device=i.device)
     cosine = (method.patches[-1][i] * method.patches[k][j]).sum(1)
-    return (method.contrast.offset + method.contrast.slope * cosine).clamp(min=0).log()
+    return method.contrast.line(cosine).log()
 
 
 def describe(values: Pairs) -> dict[str, Any]:

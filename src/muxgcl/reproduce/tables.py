@@ -6,9 +6,12 @@ from muxgcl.evaluate import Summary, summarise
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import CHIEF, CLUSTERED, CONTROLS, REPEATS, Scope
 from muxgcl.reproduce.numbers import DASH, PAIRED
+from muxgcl.reproduce.origins import ORIGINS, mark
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TITLES
 from muxgcl.reproduce.records import Found
+from muxgcl.reproduce.shift import protocol_shift
 from muxgcl.reproduce.typeset import Table
+from muxgcl.runs.settings import origin
 
 
 def table1(found: Found, scope: Scope) -> list[Table]:
@@ -23,6 +26,7 @@ def table1(found: Found, scope: Scope) -> list[Table]:
                     len(jobs) * scope.splits,
                     TABLE1.get(method, {}).get(dataset),
                 )
+                + ("" if method in CONTROLS else mark(method, "paper", dataset))
                 for dataset in columns
             ),
         ]
@@ -34,14 +38,17 @@ def table1(found: Found, scope: Scope) -> list[Table]:
         ["method", *(TITLES.get(name, name) for name in columns)],
         body,
         [
-            f"Ours ± standard deviation over {scope.seeds} seeds by {scope.splits} random 10/10/80 "
-            "splits, C chosen on validation nodes, test nodes looked at once (in brackets the "
+            f"Ours ± standard deviation over {scope.seeds} seeds by {scope.splits} "
+            f"{numbers.SPLITS[scope.protocol]} (in brackets the "
             "paper's figure and the difference; ▼: more than one point short of it). The first "
-            f"three rows are controls: nothing in them is trained. {DASH}: not run.",
+            f"three rows are controls: nothing in them is trained. {DASH}: not run. "
+            f"Settings (preset `paper`): {ORIGINS}.",
             *_elsewhere(found, scope),
         ],
     )
-    return [main, _mux_minus_grace(found, scope), _selection(found, scope)]
+    shift = protocol_shift(found, scope)
+    others = [_mux_minus_grace(found, scope), _selection(found, scope)]
+    return [main, *others, shift] if shift.rows else [main, *others]
 
 
 def _mux_minus_grace(found: Found, scope: Scope) -> Table:
@@ -58,10 +65,30 @@ def _mux_minus_grace(found: Found, scope: Scope) -> Table:
     ]
     return Table(
         "table1-difference",
-        "MUX-GCL minus GRACE, each at its own published settings (points of accuracy)",
+        "MUX-GCL minus GRACE, each at its own settings (points of accuracy)",
         ["", *(TITLES.get(name, name) for name in columns)],
         [["ours", *cells], ["paper", *claimed]],
-        [PAIRED],
+        [PAIRED, _on_settings(found, scope)],
+    )
+
+
+def _on_settings(found: Found, scope: Scope) -> str:
+    """Whose settings the two have, and what is left of the difference at equal ones."""
+    columns = scope.columns("table1")
+    unpublished = [TITLES.get(d, d) for d in columns if origin("grace", "paper", d) == "ours"]
+    equal = []
+    for dataset in columns:
+        full, neither = (scope.scored("mux-gcl", dataset, v) for v in ("full", "neither"))
+        if (gap := numbers.difference(found, full, neither)) is not None:
+            equal.append(f"{TITLES.get(dataset, dataset)} {numbers.interval(gap)}")
+    words = (
+        "MUX-GCL's lambda, pooling and walks are ours; nobody publishes settings of GRACE for "
+        f"{' and '.join(unpublished)}. "
+        if unpublished
+        else "MUX-GCL's lambda, pooling and walks are ours. "
+    )
+    return words + (
+        f"At MUX-GCL's settings for both (Table IV): {', '.join(equal)}." if equal else ""
     )
 
 
@@ -118,20 +145,23 @@ def _clustering(
     columns: list[tuple[str, str]],
     methods: Sequence[str],
 ) -> Table:
-    body = [
-        [
-            LABELS[method],
-            *(
+    body = []
+    for method in methods:
+        jobs = {dataset: scope.scored(method, dataset) for dataset, _ in columns}
+        records = {dataset: found.of(jobs[dataset]) for dataset in jobs}
+        for own in ("", "own_"):
+            seen = [numbers.summary(records[d], f"{own}{measure}") for d, measure in columns]
+            if own and not any(seen):
+                continue  # only a method with clusters of its own has a second row
+            cells = [
                 numbers.share(
-                    numbers.summary(found.of(jobs := scope.scored(method, dataset)), measure),
-                    len(jobs) * REPEATS,
-                    TABLE2.get(method, {}).get(f"{dataset}/{measure}"),
+                    summary,
+                    len(jobs[d]) * (1 if own else REPEATS),
+                    TABLE2.get(method, {}).get(f"{d}/{measure}"),
                 )
-                for dataset, measure in columns
-            ),
-        ]
-        for method in methods
-    ]
+                for (d, measure), summary in zip(columns, seen, strict=True)
+            ]
+            body.append([LABELS[method] + (", its own clusters" if own else ""), *cells])
     beyond = "" if name == "table2" else ", on the datasets that the paper leaves out"
     return Table(
         name,
@@ -140,9 +170,11 @@ def _clustering(
         body,
         [
             f"Ours ± standard deviation over {scope.seeds} seeds by {REPEATS} runs of k-means "
-            "(in brackets the paper's figure and the difference). Earlier records hold "
-            "scikit-learn's k-means, later ones ours: the same algorithm and number of starts, "
-            "other random numbers."
+            "(in brackets the paper's figure and the difference); a method's own clusters, the "
+            "largest of its assignments, come once a seed. Earlier records hold scikit-learn's "
+            "k-means, later ones ours: the same algorithm and number of starts, other random "
+            "numbers."
+            + (" Compared are the nodes of the report half." if scope.protocol == "holdout" else "")
         ],
     )
 

@@ -20,7 +20,13 @@ from muxgcl.reproduce.job import BOUNDS, SCORES, SOFT_NEGATIVES, Job
 from muxgcl.reproduce.proposition import bounds
 from muxgcl.reproduce.records import Record, make_record
 from muxgcl.reproduce.soft_negatives import soft_negatives
-from muxgcl.reproduce.workers import Workers, score_clusters, score_epoch, score_splits
+from muxgcl.reproduce.workers import (
+    Workers,
+    score_assignment,
+    score_clusters,
+    score_epoch,
+    score_splits,
+)
 from muxgcl.runs.diagnostics import diagnose
 from muxgcl.runs.environment import commit, device_name, peak_memory, pick_device, versions
 from muxgcl.runs.fit import Fitted, fit
@@ -84,15 +90,22 @@ def train_and_score(
     z: Any = fitted.embed().numpy()
     if not fitted.method.trainable:
         z = raw_features(z)  # sparse where it may be
+    with torch.no_grad():
+        assigned = fitted.method.assignment(fitted.graph)
+    own = None if assigned is None else assigned.cpu().numpy()
     for pending in waiting:
-        job, pending.facts = pending.job, _facts(fitted)
+        job, pending.facts = pending.job, facts_of(fitted)
         if job.kind != SCORES:
             pending.pieces = [ready({"pairs": diagnose(fitted)["similarities"]})]
         elif job.protocol != "paper":
-            pending.pieces = [workers.submit(score_splits, z, labels, job.splits, job.split_seed)]
+            given = (job.splits, job.split_seed, job.protocol)
+            pending.pieces = [workers.submit(score_splits, z, labels, *given)]
             pending.pieces += [
-                workers.submit(score_clusters, z, labels, repeat) for repeat in range(job.repeats)
+                workers.submit(score_clusters, z, labels, repeat, job.protocol)
+                for repeat in range(job.repeats)
             ]
+            if job.repeats and own is not None:
+                pending.pieces += [ready(score_assignment(own, labels, job.protocol))]
     return waiting
 
 
@@ -121,7 +134,7 @@ def train_and_look(
         meanwhile()
 
     fitted = _train_in_steps(plan, graph, epochs_to_look_at(plan.train.epochs), cache, look)
-    return [Pending(job, _facts(fitted), [ready({"points": points[job.kind]})]) for job in jobs]
+    return [Pending(job, facts_of(fitted), [ready({"points": points[job.kind]})]) for job in jobs]
 
 
 def epochs_to_look_at(epochs: int) -> list[int]:
@@ -161,7 +174,8 @@ def _train_in_steps(
     )
 
 
-def _facts(fitted: Fitted) -> dict[str, Any]:
+def facts_of(fitted: Fitted) -> dict[str, Any]:
+    """What training took and where it ran."""
     return {
         "epoch_ms": round(fitted.epoch_ms, 4),
         "peak_mib": round(fitted.peak_mib, 1),

@@ -17,7 +17,8 @@ from typing import Any, Self
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from muxgcl.evaluate import PaperProtocol, cluster, holdout
+from muxgcl.evaluate import PaperProtocol, cluster, compare, development_hash, holdout
+from muxgcl.evaluate.development import report_labels
 
 Array = np.ndarray[Any, np.dtype[Any]]
 AHEAD = 3  # pieces of work a worker that may wait: embeddings take memory
@@ -74,16 +75,26 @@ def _set_up(cores: int) -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def score_splits(z: Any, y: Array, splits: int, seed: int) -> dict[str, Any]:
+def score_splits(z: Any, y: Array, splits: int, seed: int, protocol: str) -> dict[str, Any]:
     """The linear probe on fixed splits that all methods share."""
-    found = holdout(z, y, count=splits, seed=seed).to_record()
-    return {name: found[name] for name in ("accuracy", "macro_f1")}
+    everywhere = protocol == "holdout-all"
+    found = holdout(z, y, count=splits, seed=seed, everywhere=everywhere).to_record()
+    names = ("accuracy", "macro_f1") if everywhere else ("accuracy", "macro_f1", "everywhere")
+    return {name: found[name] for name in names} | {"development": development_hash(y)}
 
 
-def score_clusters(z: Any, y: Array, seed: int) -> dict[str, Any]:
-    """One run of k-means against the classes."""
-    found = cluster(z, y, repeats=1, seed=seed)
+def score_clusters(z: Any, y: Array, seed: int, protocol: str) -> dict[str, Any]:
+    """One run of k-means against the classes: of the report half, or of all nodes."""
+    count = len(np.unique(y[y >= 0]))
+    judged = y if protocol == "holdout-all" else report_labels(y)
+    found = cluster(z, judged, clusters=count, repeats=1, seed=seed)
     return {"nmi": list(found.nmi_scores), "ari": list(found.ari_scores)}
+
+
+def score_assignment(groups: Array, y: Array, protocol: str) -> dict[str, Any]:
+    """Clusters that a method has of its own, against the same classes."""
+    found = compare([groups], y if protocol == "holdout-all" else report_labels(y))
+    return {"own_nmi": list(found.nmi_scores), "own_ari": list(found.ari_scores)}
 
 
 def score_epoch(z: Array, y: Array, seed: int, epoch: int) -> dict[str, Any]:

@@ -1,12 +1,23 @@
-"""Settings for a graph that nobody has tuned: picked from its size and density.
+r"""Settings for a graph that nobody has tuned.
 
-The rules follow what did best on validation nodes of the benchmark graphs (records/search.jsonl).
+`mux-hop` takes the settings of the benchmark graph that is nearest in size, degree and density of
+features, fitted to the graph's size. The settings of the benchmark graphs were chosen on their
+development halves (records/hop-search.jsonl); how well the rule does on a graph that it has not
+seen is measured by leaving each of them out in turn (`leave_out`).
+
+`mux-gcl` and `grace` follow rules of size and degree, from an older search on validation nodes of
+the benchmark graphs (records/search.jsonl).
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from math import dist, log10
 from typing import Any
 
+from torch import Tensor
+
 from muxgcl.graph import Graph
+from muxgcl.runs.settings import preset
 
 SMALL, LARGE = 5_000, 50_000  # nodes
 METHODS = ("mux-gcl", "grace")  # whose settings these are; any other keeps its own
@@ -53,3 +64,93 @@ def choose(graph: Graph) -> list[Choice]:
         Choice("scale_weights", scales, why_both),
         Choice("affinity", "deepwalk" if degree > 0 else "none", why_degree),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What tells one graph from another here."""
+
+    nodes: int
+    degree: float  # neighbours a node
+    density: float  # share of the features that are not zero
+
+    @classmethod
+    def of(cls, graph: Graph) -> "Profile":
+        """Of a graph."""
+        nodes, features = graph.num_nodes, graph.features
+        if isinstance(features, Tensor):
+            filled = int(features.count_nonzero())
+        else:
+            filled = len(features.matrix.value)
+        degree = (len(graph.adjacency.col) - nodes) / nodes
+        return cls(nodes, degree, filled / max(1, nodes * graph.num_features))
+
+    @property
+    def place(self) -> tuple[float, float, float]:
+        """Where it lies: powers of ten."""
+        return log10(self.nodes), log10(max(self.degree, 0.1)), log10(max(self.density, 1e-4))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.nodes:,} nodes, {self.degree:.1f} neighbours a node, "
+            f"{100 * self.density:.2g} % of the features not zero"
+        )
+
+
+BENCHMARKS = {
+    "cora": Profile(2708, 3.90, 0.0127),
+    "citeseer": Profile(3327, 2.74, 0.0085),
+    "pubmed": Profile(19717, 4.50, 0.1002),
+    "photo": Profile(7650, 31.13, 0.3474),
+    "computers": Profile(13752, 35.76, 0.3484),
+}
+SMALLEST_WIDTH = 64
+FEATURE_BYTES = 1 << 30  # of propagated features in the embedding, at most
+
+
+def nearest(profile: Profile, leave_out: Collection[str] = ()) -> str:
+    """The benchmark graph that is most like this one."""
+    places = {name: p.place for name, p in BENCHMARKS.items() if name not in leave_out}
+    return min(places, key=lambda name: dist(places[name], profile.place))
+
+
+def hop_settings(
+    graph: Graph, leave_out: Collection[str] = ()
+) -> tuple[dict[str, Any], list[Choice]]:
+    """Settings of `mux-hop` for this graph, and what to say about them.
+
+    Args:
+        graph: the graph.
+        leave_out: benchmark graphs whose settings may not be used, to see how the rule does on a
+            graph that it does not know.
+    """
+    return settings_like(Profile.of(graph), graph.num_features, leave_out)
+
+
+def settings_like(
+    profile: Profile, features: int, leave_out: Collection[str] = ()
+) -> tuple[dict[str, Any], list[Choice]]:
+    """The same for a graph of which only the profile and the number of features are known."""
+    like = nearest(profile, leave_out)
+    settings = preset("mux-hop", "best", like)
+    choices = [Choice("settings", f"those of {like}", f"the nearest graph to this one ({profile})")]
+
+    def change(key: str, value: Any, reason: str) -> None:
+        if settings[key] != value:
+            settings[key] = value
+            choices.append(Choice(key, value, reason))
+
+    most = max(SMALLEST_WIDTH, 1 << (profile.nodes.bit_length() - 1))
+    for key in ("hidden", "width", "projection", "projection_out"):
+        change(key, min(settings[key], most), f"the graph has {profile.nodes:,} nodes")
+    if profile.nodes > LARGE:
+        why = f"the graph is large ({profile.nodes:,} nodes)"
+        change("anchors", "last", why)
+        change("hidden", min(settings["hidden"], 1024), why)
+        change("width", min(settings["width"], 512), why)
+        change("epochs", min(settings["epochs"], 300), why)
+    if 4 * profile.nodes * features > FEATURE_BYTES:
+        change("readout_features", 0.0, "a table of propagated features would be too large")
+    if profile.degree == 0:
+        change("affinity", "none", "the graph has no edges")
+    return settings, choices

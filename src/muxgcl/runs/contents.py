@@ -38,10 +38,11 @@ CONFIG = fields(
             {
                 **dict.fromkeys(("method", "dataset", "preset", "device", "backend"), text),
                 **dict.fromkeys(("capture", "created", "commit", "command"), text),
+                **dict.fromkeys(("device_used", "backend_used"), text),
                 "seed": _seed,
             }
         ),
-        "train": _settings,
+        "train": fields({"epochs": whole(0, 2**63 - 1)}),
         "method": _settings,
         "versions": table_of(text),
         "data": fields(
@@ -102,10 +103,19 @@ def scores(value: Any, place: str) -> None:
 _summary = fields({"mean": number(), "std": number(0), "n": whole(1, 2**63 - 1)})
 
 
+def _per_split(value: Any, place: str) -> None:
+    """Accuracies and the seed of the splits, which a verdict pairs."""
+    fields({"accuracy": list_of(number(0, 100))})(value, place)
+    if (seed := value.get("split_seed")) is not None:
+        _seed(seed, f"{place}.split_seed")
+
+
 def _summaries(value: Any, place: str) -> None:
     if isinstance(value, dict):
         if "mean" in value:
             _summary(value, place)
+        if "per_split" in value:
+            _per_split(value["per_split"], f"{place}.per_split")
         for key, inner in value.items():
             _summaries(inner, f"{place}{'.' if ': ' in place else ': '}{key}")
 

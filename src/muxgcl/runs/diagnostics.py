@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from muxgcl.losses.multiscale import WEIGHTS
+from muxgcl.losses.multiscale import WEIGHTS, Line
 from muxgcl.methods.grace import Grace
 from muxgcl.methods.mux_gcl import MuxGcl
 from muxgcl.runs.fit import Fitted
@@ -32,9 +32,8 @@ def diagnose(fitted: Fitted, seed: int = 0) -> dict[str, Any]:
         one, two = (method.encoder(view(fitted.graph)) for view in method.views)
         found: dict[str, Any] = {"similarities": similarities(one, two)}
         if isinstance(method, MuxGcl) and method.patches is not None:
-            found["affinity_weights"] = affinity_weights(
-                method.patches, *WEIGHTS[method.cfg.likelihood]
-            )
+            line = WEIGHTS[method.cfg.likelihood]
+            found["affinity_weights"] = affinity_weights(method.patches, line)
     return found
 
 
@@ -56,13 +55,13 @@ def similarities(one: Mapping[int, Nodes], two: Mapping[int, Nodes]) -> dict[str
     return found
 
 
-def affinity_weights(patches: list[Tensor], offset: float, slope: float) -> dict[str, Any]:
+def affinity_weights(patches: list[Tensor], line: Line) -> dict[str, Any]:
     """How much negatives weigh at each scale: 1 as in GRACE, 0 as if absent."""
-    edges = torch.linspace(0, 1, BINS + 1)
+    edges = torch.linspace(0, line.most, BINS + 1)
     i, j = random_pairs(len(patches[0]), patches[0].device)
     found = {}
     for k, table in enumerate(patches):
-        weight = (offset + slope * products(patches[-1], table, i, j)).clamp(0, 1).cpu()
+        weight = line(products(patches[-1], table, i, j)).cpu()
         found[f"scale {k}"] = {
             "edges": edges.tolist(),
             "counts": torch.histogram(weight, edges).hist.tolist(),

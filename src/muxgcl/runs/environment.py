@@ -46,6 +46,16 @@ def device_name(device: torch.device) -> str:
     return f"{model}, {torch.get_num_threads()} threads"
 
 
+def human_time(seconds: float) -> str:
+    """A time in the unit that a person would say it in."""
+    if seconds < 1:
+        return f"{1000 * seconds:.3g} ms"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def versions() -> dict[str, str]:
     """Python's and the packages' versions."""
     found = {"python": platform.python_version()}

@@ -20,8 +20,16 @@ from muxgcl.kernels import resolve
 from muxgcl.methods import Method
 from muxgcl.runs.environment import device_name, peak_memory, pick_device
 from muxgcl.runs.folder import Run
-from muxgcl.runs.loop import Epoch, Trainer, load_weights
-from muxgcl.runs.plan import Plan, build
+from muxgcl.runs.loop import (
+    Epoch,
+    Trainer,
+    check_capture,
+    load_weights,
+    method_state,
+    random_state,
+    set_random_state,
+)
+from muxgcl.runs.plan import Plan, build, check_sizes
 from muxgcl.seeding import seeded
 
 CHECKPOINT_SECONDS = 10.0
@@ -29,7 +37,29 @@ ALIKE = 1e-6  # of the largest entry: rows that differ by less are the same
 
 
 class Stopped(UserError):
-    """Training was asked to stop and did, at the end of an epoch."""
+    """A run was asked to stop and did.
+
+    Attributes:
+        number: of the signal that asked.
+        resumable: whether the same run can go on from its folder.
+    """
+
+    def __init__(
+        self, message: str, number: int = signal.SIGINT, *, resumable: bool = True
+    ) -> None:
+        super().__init__(message)
+        self.number, self.resumable = number, resumable
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A method that is built and checked, on its device, and the random state after that."""
+
+    plan: Plan
+    graph: Graph
+    method: Method
+    backend: str
+    random: dict[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +154,33 @@ def _go_on(trainer: Trainer, run: Run, plan: Plan) -> None:
         raise UserError(f"{run.checkpoint_file} is damaged: {reason}") from None
 
 
+def make_ready(
+    plan: Plan,
+    graph: Graph,
+    *,
+    cache: Path | None = None,
+    on_prepare: Callable[[int, int], None] | None = None,
+) -> Ready:
+    """Build a plan's method; what is wrong with the plan is found here, before any work.
+
+    Args:
+        plan: what to train and how.
+        graph: on any device; it is moved to the plan's.
+        cache: a folder for what is computed once a graph.
+        on_prepare: is told of steps done and to do in what comes before the first epoch.
+    """
+    device = pick_device(plan.device)
+    backend = resolve(plan.backend, cuda=device.type == "cuda")
+    check_sizes(plan, graph)
+    if backend.startswith("fused") and device.type != "cuda":
+        raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
+    graph = graph.to(device)
+    with seeded(plan.seed, device):
+        method = build(plan, graph, cache, on_prepare)
+        check_capture(plan.capture, method, device)
+        return Ready(plan, graph, method, backend, random_state(device))
+
+
 def fit(
     plan: Plan,
     graph: Graph,
@@ -136,29 +193,48 @@ def fit(
     observe: Callable[[int, Tensor], object] | None = None,
     observe_last: int = 0,
 ) -> Fitted:
-    """Train one method on one graph.
+    """Train one method on one graph: `make_ready`, then `train`."""
+    return train(
+        make_ready(plan, graph, cache=cache, on_prepare=on_prepare),
+        run=run,
+        resume=resume,
+        on_block=on_block,
+        observe=observe,
+        observe_last=observe_last,
+    )
+
+
+def train(
+    ready: Ready,
+    *,
+    run: Run | None = None,
+    resume: bool = False,
+    on_block: Callable[[list[Epoch]], None] | None = None,
+    on_stop: Callable[[int], None] | None = None,
+    observe: Callable[[int, Tensor], object] | None = None,
+    observe_last: int = 0,
+) -> Fitted:
+    """Train what `make_ready` has built; a `Ready` is good for one training.
 
     Args:
-        plan: what to train and how.
-        graph: on any device; it is moved to the plan's.
-        run: where to keep settings, metrics and checkpoints; nothing is written without it.
+        ready: the method, its graph and its plan.
+        run: where to keep metrics and checkpoints; nothing is written without it.
         resume: go on from the run's checkpoint, to the same result as without the pause.
-        cache: a folder for what is computed once a graph.
         on_block: is told of each block of epochs.
-        on_prepare: is told of steps done and to do in what comes before the first epoch.
+        on_stop: is told at once of a signal that will end training after this epoch.
         observe: is given the epoch and the embedding after each of the last epochs.
         observe_last: how many last epochs `observe` looks at.
     """
-    device = pick_device(plan.device)
-    graph = graph.to(device)
-    backend = resolve(plan.backend, cuda=device.type == "cuda")
+    plan, graph, method = ready.plan, ready.graph, ready.method
+    device = graph.device
     begin = time.perf_counter()
     with seeded(plan.seed, device):
-        method = build(plan, graph, cache, on_prepare)
+        set_random_state(ready.random, device)
         method.prepare(graph)
-        trained = Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), backend)
         if not method.trainable:
-            return trained
+            if run is not None:
+                run.save_checkpoint(method_state(method), epoch=0, method=method.name)
+            return Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), ready.backend)
         tf32 = not plan.backend.endswith("/fp32")
         trainer = Trainer(method, graph, plan.train, capture=plan.capture, tf32=tf32)
         before: list[dict[str, Any]] = []  # of an earlier stretch of this run
@@ -170,7 +246,7 @@ def fit(
         times = [line.get("ms", 0.0) / 1000 for line in before]
         begin -= sum(times)
         loss = before[-1]["loss"] if before else None
-        with peak_memory(device) as peak, _stop_requests(run is not None) as stop:
+        with peak_memory(device) as peak, _stop_requests(run is not None, on_stop) as stop:
             keeper = _Keeper(trainer, run)
             for block in trainer.blocks(observe_from):
                 times += [epoch.seconds for epoch in block]
@@ -180,9 +256,10 @@ def fit(
                 keeper.keep(block)
                 if on_block is not None:
                     on_block(block)
-                if stop.wanted and trainer.epoch < plan.train.epochs:
+                if stop.number is not None and trainer.epoch < plan.train.epochs:
                     keeper.save()
-                    raise Stopped(f"stopped after epoch {trainer.epoch} of {plan.train.epochs}")
+                    told = f"stopped after epoch {trainer.epoch} of {plan.train.epochs}"
+                    raise Stopped(told, stop.number)
             keeper.save()
     settled = times[len(times) // 10 :] or [0.0]  # the first tenth pays for warming up
     return Fitted(
@@ -193,7 +270,7 @@ def fit(
         peak.mib,
         time.perf_counter() - begin,
         device_name(device),
-        backend,
+        ready.backend,
     )
 
 
@@ -233,18 +310,20 @@ class _Keeper:
 
 @dataclass(slots=True)
 class _Stop:
-    wanted: bool = False
+    number: int | None = None  # of the signal that asked
 
 
 @contextmanager
-def _stop_requests(listen: bool) -> Iterator[_Stop]:
-    """Turn the first Ctrl-C or SIGTERM into a wish that is granted between two epochs."""
+def _stop_requests(listen: bool, on_stop: Callable[[int], None] | None) -> Iterator[_Stop]:
+    """The first Ctrl-C or SIGTERM stops training between two epochs, the second one at once."""
     stop = _Stop()
 
     def ask(number: int, frame: FrameType | None) -> None:
-        if stop.wanted:
-            raise KeyboardInterrupt  # the second time nothing is waited for
-        stop.wanted = True
+        if stop.number is not None:
+            raise KeyboardInterrupt
+        stop.number = number
+        if on_stop is not None:
+            on_stop(number)
 
     before: dict[signal.Signals, Any] = {}
     if listen and threading.current_thread() is threading.main_thread():

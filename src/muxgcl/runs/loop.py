@@ -63,9 +63,7 @@ class Trainer:
         self.epoch = 0
         self.optimizer = method.optimizer(cfg.lr, cfg.weight_decay)
         on_gpu = graph.device.type == "cuda"
-        if capture == "on" and not (on_gpu and method.capturable):
-            reason = f"{method.name} cannot be captured" if on_gpu else "there is no GPU in use"
-            raise UserError(f"capture is on, but {reason}")
+        check_capture(capture, method, graph.device)
         self.captures = capture != "off" and on_gpu and method.capturable
         method.static = on_gpu and method.capturable  # captured or not: the same numbers
         self._replay: Callable[[], None] | None = None
@@ -129,13 +127,10 @@ class Trainer:
 
     def state(self) -> dict[str, Tensor]:
         """Everything that the rest of the run depends on, as tensors."""
-        tensors = {f"method/{name}": t for name, t in self.method.state_dict().items()}
+        tensors = method_state(self.method)
         for i, slots in enumerate(self.optimizer.slots):
             tensors |= {f"optimizer/{i}/{name}": t for name, t in slots.items()}
-        tensors["random/cpu"] = torch.get_rng_state()
-        if self.graph.device.type == "cuda":
-            tensors["random/cuda"] = torch.cuda.get_rng_state(self.graph.device)
-        return tensors
+        return tensors | random_state(self.graph.device)
 
     def load(self, tensors: Mapping[str, Tensor], epoch: int | None = None) -> None:
         """Go back to a state, in place: what was captured stays valid."""
@@ -144,15 +139,41 @@ class Trainer:
             for name, tensor in slots.items():
                 before = tensors.get(f"optimizer/{i}/{name}")
                 tensor.zero_() if before is None else tensor.copy_(before)
-        torch.set_rng_state(tensors["random/cpu"])
-        if "random/cuda" in tensors and self.graph.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), self.graph.device)
+        set_random_state(tensors, self.graph.device)
         if epoch is not None:
             self.epoch = epoch
 
 
-def load_weights(method: Method, tensors: Mapping[str, Tensor]) -> None:
+def check_capture(capture: Capture, method: Method, device: torch.device) -> None:
+    """Refuse a capture that was asked for and cannot be had."""
+    on_gpu = device.type == "cuda"
+    if capture == "on" and not (on_gpu and method.capturable):
+        reason = f"{method.name} cannot be captured" if on_gpu else "there is no GPU in use"
+        raise UserError(f"capture is on, but {reason}")
+
+
+def random_state(device: torch.device) -> dict[str, Tensor]:
+    """The state of the generators that work on this device draws from."""
+    tensors = {"random/cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        tensors["random/cuda"] = torch.cuda.get_rng_state(device)
+    return tensors
+
+
+def set_random_state(tensors: Mapping[str, Tensor], device: torch.device) -> None:
+    """Go back to what `random_state` returned."""
+    torch.set_rng_state(tensors["random/cpu"])
+    if "random/cuda" in tensors and device.type == "cuda":
+        torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), device)
+
+
+def method_state(method: Method) -> dict[str, Tensor]:
     """The method's part of a checkpoint."""
+    return {f"method/{name}": tensor for name, tensor in method.state_dict().items()}
+
+
+def load_weights(method: Method, tensors: Mapping[str, Tensor]) -> None:
+    """Take the method's part of a checkpoint."""
     mine = {k.removeprefix("method/"): t for k, t in tensors.items() if k.startswith("method/")}
     try:
         method.load_state_dict(mine)

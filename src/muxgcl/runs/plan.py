@@ -9,14 +9,13 @@ from typing import Any, Self
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.safety import check_size
-from muxgcl.kernels import Backend, resolve
+from muxgcl.kernels import Backend
 from muxgcl.methods import METHODS, Context, Method
 from muxgcl.runs import auto
-from muxgcl.runs.auto import choose
-from muxgcl.runs.environment import commit, pick_device, versions
+from muxgcl.runs.auto import Choice, choose, hop_settings
+from muxgcl.runs.environment import commit, versions
 from muxgcl.runs.loop import Capture
 from muxgcl.runs.settings import TrainConfig, hints, preset, split_settings, unknown_name
-from muxgcl.seeding import seeded
 
 SEEDS = 1 << 63
 MOST = 10_000_000  # of anything that a setting counts
@@ -37,6 +36,7 @@ class Plan:
     device: str = "auto"
     backend: Backend = "auto"
     capture: Capture = "auto"
+    choices: tuple[Choice, ...] = ()  # what preset `auto` picked and nothing overrode, and why
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < SEEDS:
@@ -51,50 +51,70 @@ class Plan:
         overrides: Mapping[str, Any] | None = None,
         *,
         graph: Graph | None = None,
-        **rest: Any,
+        seed: int = 0,
+        device: str = "auto",
+        backend: Backend = "auto",
+        capture: Capture = "auto",
     ) -> Self:
         """A preset's settings with some overridden; preset `auto` looks at the graph.
 
         A method that `auto` has no rules for keeps its own settings.
         """
         kind = find_method(method)
-        if preset_name == "auto" and graph is not None:
-            known = {**hints(TrainConfig), **hints(kind.Config)}
-            start = (
-                {c.key: c.value for c in choose(graph) if c.key in known}
-                if method in auto.METHODS
-                else preset(method, "paper", "default")
-            )
-        else:
+        picked: list[Choice] = []
+        if preset_name != "auto" or graph is None:
             start = preset(method, preset_name, dataset)
+        elif method == "mux-hop":
+            start, picked = hop_settings(graph)
+        elif method in auto.METHODS:
+            known = {**hints(TrainConfig), **hints(kind.Config)}
+            picked = [choice for choice in choose(graph) if choice.key in known]
+            start = {choice.key: choice.value for choice in picked}
+        else:
+            start = preset(method, "best", "default")
         given = overrides or {}
         values = {**start, **given}
-        picked = preset_name == "auto" and method in auto.METHODS
-        if picked and "width" in given and "projection" in set(start) - set(given):
+        if (
+            method in auto.METHODS
+            and picked
+            and "width" in given
+            and "projection" in set(start) - set(given)
+        ):
             values["projection"] = values["width"]  # as the reason for it says
         train, settings = split_settings(values, TrainConfig, kind.Config)
+        used = asdict(train) | asdict(settings)
         return cls(
             method=method,
             preset=preset_name,
             dataset=dataset,
             train=train,
             settings=settings,
-            **rest,
+            seed=seed,
+            device=device,
+            backend=backend,
+            capture=capture,
+            choices=tuple(
+                choice for choice in picked if used.get(choice.key, choice.value) == choice.value
+            ),
         )
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, Mapping[str, Any]], **rest: Any) -> Self:
-        """The plan that a run folder's config.toml holds."""
+    def from_tables(
+        cls, tables: Mapping[str, Mapping[str, Any]], *, device: str | None = None
+    ) -> Self:
+        """The plan that a run folder's config.toml holds, maybe on another device."""
         run = tables.get("run", {})
         for name in ("method", "preset", "dataset"):
             if name not in run:
                 raise UserError(f"config.toml: run.{name} is missing")
-        known = {f.name for f in fields(cls)} & set(run)
+        known = {f.name: run[f.name] for f in fields(cls) if f.name in run}
+        if device is not None:
+            known["device"] = device
         try:
             kind = find_method(run["method"])
             (train,) = split_settings(tables.get("train", {}), TrainConfig)
             (settings,) = split_settings(tables.get("method", {}), kind.Config)
-            return cls(train=train, settings=settings, **{**{k: run[k] for k in known}, **rest})
+            return cls(train=train, settings=settings, **known)
         except UserError as error:
             raise UserError(f"config.toml: {error}") from None
 
@@ -135,21 +155,7 @@ def build(
     return find_method(plan.method)(graph, plan.settings, context).to(graph.device)
 
 
-def check(plan: Plan, graph: Graph) -> None:
-    """Find what is wrong with a plan before anything is written."""
-    device = pick_device(plan.device)
-    backend = resolve(plan.backend, cuda=device.type == "cuda")
-    _check_sizes(plan, graph)
-    if backend.startswith("fused") and device.type != "cuda":
-        raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
-    with seeded(plan.seed):
-        method = build(plan, graph)
-    if plan.capture == "on" and not (device.type == "cuda" and method.capturable):
-        reason = "there is no GPU in use" if device.type != "cuda" else "this method cannot be"
-        raise UserError(f"capture is on, but {reason}")
-
-
-def _check_sizes(plan: Plan, graph: Graph) -> None:
+def check_sizes(plan: Plan, graph: Graph) -> None:
     """Refuse widths whose tables have no room, and counts that would never end."""
     for name, value in asdict(plan.settings).items():
         if not isinstance(value, int) or isinstance(value, bool):

@@ -1,35 +1,27 @@
-"""From embeddings and labels to the scores that a run keeps, controls beside them."""
+"""From embeddings and labels to the scores that a run keeps."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import (
+    ClusteringResult,
     ProbeResult,
     Split,
     cluster,
-    holdout,
     holdout_splits,
-    propagated_features,
-    public,
+    probe,
     public_splits,
-    raw_features,
 )
+from muxgcl.evaluate.development import report_labels
 from muxgcl.evaluate.probe import COUNTED, STRENGTHS
-from muxgcl.graph import Graph
 from muxgcl.io.safety import check_size
-from muxgcl.runs.environment import pick_device
-from muxgcl.runs.fit import embed
-from muxgcl.runs.plan import Plan, build
-from muxgcl.seeding import seeded
 from muxgcl.tensors import AnyData
 
 Array = np.ndarray[Any, np.dtype[Any]]
-PROTOCOLS = ("holdout", "public", "paper")
+PROTOCOLS = ("holdout", "holdout-all", "public", "paper")
 MOST_SPLITS = 10_000
 PROBE_WIDTH = 512  # of an embedding, as far as memory is reckoned before there is one
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -43,10 +35,16 @@ def labels_of(data: AnyData) -> Array | None:
     return np.asarray(y.cpu().numpy()).astype(np.int64).ravel()
 
 
-def check_scoring(data: AnyData, protocols: Sequence[str], splits: int) -> list[str]:
+def check_scoring(
+    data: AnyData, protocols: Sequence[str] | None, splits: int, *, controls: bool | None = None
+) -> list[str]:
     """Find what cannot be scored before anything is trained; the notes say what will be left out.
 
-    A probe has one row of weights for each class, at each of its strengths.
+    Args:
+        data: the graph.
+        protocols: those asked for; None is `holdout` where there are labels.
+        splits: how many random splits.
+        controls: whether controls were asked for; None is where there are labels.
     """
     if splits < 1:
         raise UserError(f"splits must be at least 1, got {splits}")
@@ -56,41 +54,45 @@ def check_scoring(data: AnyData, protocols: Sequence[str], splits: int) -> list[
             f"got {splits:,}"
         )
     y = labels_of(data)
-    notes = []
     if y is not None:
-        classes, labelled = len(np.unique(y[y >= 0])), int((y >= 0).sum())
-        if classes > COUNTED and 2 * classes > labelled:
-            raise UserError(
-                f"{classes:,} classes among {labelled:,} labelled nodes cannot be learned: "
-                "is the column of labels one of ids? --label-column names another"
-            )
-        learned = min(classes, max(1, labelled // 10))
-        check_size("the probe of so many classes", 8 * len(STRENGTHS) * learned * PROBE_WIDTH)
-        if classes > COUNTED:
-            notes.append(f"{classes:,} classes: confusions are counted of the first {COUNTED}")
-    if y is not None and {"holdout", "paper"} & set(protocols):
-        holdout_splits(y, 1, 0)
-    if y is not None and "public" in protocols:
-        _public_splits(data, y)
-    return notes
+        notes = _check_classes(y)
+        for protocol in protocols or ("holdout",):
+            splits_of(data, "holdout-all" if protocol == "paper" else protocol, 1, 0)
+        return notes
+    if protocols or controls:
+        asked = f"protocol {protocols[0]}" if protocols else "a score of the controls"
+        raise UserError(
+            f"{asked} needs labels, and this graph has none: name a file of them with --labels, "
+            "or their column with --label-column"
+        )
+    return []
 
 
-def _public_splits(data: AnyData, y: Array) -> list[Split]:
-    masks = (data[name].cpu().numpy() if name in data else None for name in MASKS)
-    return public_splits(y, *masks)
+def _check_classes(y: Array) -> list[str]:
+    """Refuse more classes than can be learned: a probe has a row of weights for each of them."""
+    classes, labelled = len(np.unique(y[y >= 0])), int((y >= 0).sum())
+    if classes > COUNTED and 2 * classes > labelled:
+        raise UserError(
+            f"{classes:,} classes among {labelled:,} labelled nodes cannot be learned: "
+            "is the column of labels one of ids? --label-column names another"
+        )
+    learned = min(classes, max(1, labelled // 10))
+    check_size("the probe of so many classes", 8 * len(STRENGTHS) * learned * PROBE_WIDTH)
+    if classes <= COUNTED:
+        return []
+    return [f"{classes:,} classes: confusions are counted of the first {COUNTED}"]
 
 
-def classify(
-    z: Any, data: AnyData, protocol: str = "holdout", *, splits: int = 20, split_seed: int = 0
-) -> ProbeResult:
-    """The linear probe under a protocol that needs the final embedding only."""
+def splits_of(data: AnyData, protocol: str, count: int, seed: int) -> list[Split]:
+    """The splits of a protocol that needs the final embedding only."""
     y = labels_of(data)
     if y is None:
         raise UserError("this graph has no labels, so there is nothing to classify")
-    if protocol == "holdout":
-        return holdout(z, y, count=splits, seed=split_seed)
+    if protocol in ("holdout", "holdout-all"):
+        return holdout_splits(y, count, seed, everywhere=protocol == "holdout-all")
     if protocol == "public":
-        return public(z, y, _public_splits(data, y))
+        masks = (data[name].cpu().numpy() if name in data else None for name in MASKS)
+        return public_splits(y, *masks)
     raise UserError(
         f"protocol {protocol} looks at epochs of training: ask for it in `run` or `train`"
         if protocol == "paper"
@@ -99,48 +101,55 @@ def classify(
 
 
 def score(
-    z: Array,
+    z: Any,
     data: AnyData,
     protocols: Sequence[str] = ("holdout",),
     *,
     splits: int = 20,
     split_seed: int = 0,
-    clusters: bool = True,
+    clusterings: int = 5,
 ) -> tuple[dict[str, Any], Array | None]:
-    """All scores of one embedding, and the confusion matrix of the first protocol."""
+    """All scores of one embedding, and the confusion matrix of the first protocol.
+
+    Args:
+        z: embeddings or features [n, d], dense or scipy sparse.
+        data: the graph, with labels and maybe masks.
+        protocols: how to classify; `paper` is left out, which is gathered while training.
+        splits: how many random splits `holdout` takes.
+        split_seed: of the splits and of k-means.
+        clusterings: independent runs of k-means; 0 for none.
+    """
     scores: dict[str, Any] = {}
     confusion = None
+    y = labels_of(data)
+    if y is None:
+        return scores, confusion
     for protocol in protocols:
         if protocol == "paper":
-            continue  # gathered while training
-        result = classify(z, data, protocol, splits=splits, split_seed=split_seed)
-        scores[protocol] = {**result.to_dict(), "per_split": result.to_record()}
+            continue
+        result = probe(z, y, splits_of(data, protocol, splits, split_seed))
+        scores[protocol] = probe_dict(result, split_seed)
         confusion = result.confusion if confusion is None else confusion
-    y = labels_of(data)
-    if clusters and y is not None:
-        scores["clustering"] = cluster(z, y, seed=split_seed).to_dict()
+    if clusterings:
+        found = cluster_scores(z, y, repeats=clusterings, seed=split_seed)
+        scores["clustering"] = found.to_dict()
     return scores, confusion
 
 
-def controls(
-    plan: Plan, graph: Graph, data: AnyData, *, splits: int = 20, split_seed: int = 0
-) -> dict[str, Any]:
-    """What needs no training, under `holdout`: features, untrained encoder, propagation."""
-    x = _table(data.x)
-    weight = data.edge_weight.cpu().numpy() if "edge_weight" in data else None
-    there = graph.to(pick_device(plan.device))
-    with seeded(plan.seed, there.device):
-        untrained = embed(build(plan, there), there).numpy()
-    tables = {
-        "raw": raw_features(x),
-        "untrained": untrained,
-        "propagation": propagated_features(x, data.edge_index.cpu().numpy(), weight),
-    }
-    found = {}
-    for name, table in tables.items():
-        result = classify(table, data, splits=splits, split_seed=split_seed)
-        found[name] = {**result.to_dict(), "per_split": result.to_record()}
-    return found
+def cluster_scores(
+    z: Any, y: Array, *, clusters: int | None = None, repeats: int = 5, seed: int = 0
+) -> ClusteringResult:
+    """Cluster all nodes; compare those of the report half with their classes."""
+    count = len(np.unique(y[y >= 0])) if clusters is None else clusters
+    judged = report_labels(y)
+    if not (judged >= 0).any():
+        judged = y  # a single labelled node
+    return cluster(z, judged, clusters=count, repeats=repeats, seed=seed)
+
+
+def probe_dict(result: ProbeResult, split_seed: int) -> dict[str, Any]:
+    """A probe's summaries and every split by itself; the seed says which splits they are."""
+    return {**result.to_dict(), "per_split": {**result.to_record(), "split_seed": split_seed}}
 
 
 def plain(scores: dict[str, Any]) -> dict[str, Any]:
@@ -150,11 +159,3 @@ def plain(scores: dict[str, Any]) -> dict[str, Any]:
         for name, values in scores.items()
         if name != "per_split"
     }
-
-
-def _table(x: Tensor) -> Any:
-    if x.layout == x.new_empty(0).layout:
-        return x.cpu().numpy()
-    entries = x.to_sparse_coo().coalesce()
-    row, col = entries.indices().cpu().numpy()
-    return sparse.csr_array((entries.values().cpu().numpy(), (row, col)), shape=tuple(x.shape))

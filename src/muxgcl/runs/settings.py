@@ -10,12 +10,11 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import tomli_w
-
 from muxgcl.errors import UserError
 
 T = TypeVar("T")
 MOST_EPOCHS = 100_000_000  # a year and more of the shortest ones
+ORIGIN = ("source", "development")  # where a table of settings comes from: no settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +46,10 @@ def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     """
     if name.endswith(".toml"):
         return _settings_file(Path(name))
+    return _without_source(_preset_table(method, name, dataset))
+
+
+def _preset_table(method: str, name: str, dataset: str) -> dict[str, Any]:
     file = files("muxgcl.runs.presets").joinpath(f"{method}.toml")
     if not file.is_file():
         return {}  # a method of one's own: its Config says it all
@@ -54,8 +57,24 @@ def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     if name == "best" and name not in tables:
         name = "paper"
     if name not in tables:
-        raise UserError(f"{method} has no preset {name!r}; it has {', '.join(tables)}")
-    return _without_source(tables[name].get(dataset) or tables[name].get("default") or {})
+        known = ", ".join(dict.fromkeys(["best", *tables, "auto"]))
+        raise UserError(f"{method} has no preset {name!r}; it has {known}, or a .toml file")
+    found: dict[str, Any] = tables[name].get(dataset) or tables[name].get("default") or {}
+    return found
+
+
+def source(method: str, name: str, dataset: str) -> str:
+    """Where the settings of a preset come from, in the words of its file."""
+    table = _preset_table(method, name, dataset)
+    return str(table.get("source", "ours"))
+
+
+def origin(method: str, name: str, dataset: str) -> str:
+    """Whose settings a preset has for a dataset: "official", "mixed" or "ours"."""
+    words = source(method, name, dataset)
+    if not words.startswith("official"):
+        return "ours"
+    return "mixed" if " ours" in words else "official"
 
 
 def _settings_file(path: Path) -> dict[str, Any]:
@@ -71,8 +90,8 @@ def _settings_file(path: Path) -> dict[str, Any]:
 
 
 def _without_source(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings alone: `source` tells a reader of the file where they come from."""
-    return {key: value for key, value in table.items() if key != "source"}
+    """The settings alone: the rest tells a reader of the file where they come from."""
+    return {key: value for key, value in table.items() if key not in ORIGIN}
 
 
 def split_settings(values: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
@@ -164,12 +183,20 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
 
 def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
     """Tables of plain values as TOML text; what is None is left out."""
-    return tomli_w.dumps({title: _without_none(table) for title, table in tables.items()})
+    return _dumps({title: _without_none(table) for title, table in tables.items()})
 
 
 def settings_toml(table: Mapping[str, Any]) -> str:
     """One flat table as TOML text; what is None is left out."""
-    return tomli_w.dumps(_without_none(table))
+    return _dumps(_without_none(table))
+
+
+def _dumps(table: dict[str, Any]) -> str:
+    try:
+        import tomli_w
+    except ImportError:
+        raise UserError("settings are written by tomli-w, which is not installed") from None
+    return tomli_w.dumps(table)
 
 
 def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Choosing settings: by labels of validation nodes, or, without labels, by hidden links."""
+"""Choosing settings: by labels of the development half, or, without labels, by hidden links."""
 
-from muxgcl.tune.measure import ByLabels, ByLinks, Measure, measure_of, tuning_splits
+from muxgcl.tune.measure import ByLabels, ByLinks, Measure, measure_of
 from muxgcl.tune.search import Outcome, best_of, tune
 from muxgcl.tune.space import SPACE
 from muxgcl.tune.study import Tried
@@ -15,5 +15,4 @@ __all__ = [
     "best_of",
     "measure_of",
     "tune",
-    "tuning_splits",
 ]

@@ -9,10 +9,13 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import Split, link_prediction, probe, random_split
+from muxgcl.evaluate import Split, development_hash, development_splits, link_prediction, probe
 from muxgcl.evaluate.arrays import Labels, Rows
+from muxgcl.evaluate.controls import MAJORITY, majority
+from muxgcl.evaluate.development import development_labels
 from muxgcl.graph import Graph
 from muxgcl.io.load import Loaded
+from muxgcl.runs.controls import control_tables
 from muxgcl.runs.fit import fit
 from muxgcl.runs.held_out import SHARE, without_links
 from muxgcl.runs.loop import Epoch
@@ -39,22 +42,25 @@ class Measure(Protocol):
 
 
 class ByLabels:
-    """Accuracy of a linear probe on validation nodes, in percent; test nodes are not known here."""
+    """Accuracy of a linear probe in the development half, in percent; no other label is known here.
 
-    figures: ClassVar[tuple[str, ...]] = ("validation_accuracy",)
+    `splits` are those of `development_splits`: C is chosen on val, the accuracy is that on test.
+    """
+
+    figures: ClassVar[tuple[str, ...]] = ("development_accuracy",)
 
     def __init__(self, graph: Graph, y: Labels, splits: Sequence[Split], *, seeds: int = 1) -> None:
         self.graph, self.seeds = graph, seeds
-        # a probe is judged where it was tuned, so that the test nodes can be left out altogether
-        self.splits = [Split(split.train, split.val, split.val) for split in splits]
-        seen = np.unique(np.concatenate([np.r_[split.train, split.val] for split in splits]))
-        self.y = np.full_like(y, -1)
-        self.y[seen] = y[seen]
+        self.splits = list(splits)
+        self.y, self.half = development_labels(y), development_hash(y)
+        if any((self.y[np.r_[s.train, s.val, s.test]] < 0).any() for s in splits):
+            raise UserError("expected splits inside the development half, got nodes outside")
         self.words = (
-            f"accuracy on validation nodes; the probe sees {len(seen):,} of "
-            f"{(y >= 0).sum():,} labels, the others are left for a test"
+            f"accuracy in the development half: {(self.y >= 0).sum():,} of {(y >= 0).sum():,} "
+            "labels are read, scores are reported on the others"
         )
-        self.mark = digest(seeds, self.y, *(part for s in self.splits for part in (s.train, s.val)))
+        parts = [part for s in self.splits for part in (s.train, s.val, s.test)]
+        self.mark = digest(seeds, self.y, *parts)
 
     def __call__(
         self, plan: Plan, *, cache: Path | None = None, on_block: OnBlock | None = None
@@ -63,8 +69,16 @@ class ByLabels:
         found = []
         for seed in range(FIRST_SEED, FIRST_SEED + self.seeds):
             z = _train(plan, self.graph, seed, cache, on_block)
-            found.append(probe(z, self.y, self.splits).validation.mean)
-        return {"validation_accuracy": float(np.mean(found))}
+            found.append(probe(z, self.y, self.splits).accuracy.mean)
+        return {"development_accuracy": float(np.mean(found))}
+
+    def controls(self, plan: Plan) -> dict[str, float]:
+        """The same accuracy, on the same splits, for what needs no training."""
+        tables = control_tables(plan, self.graph)
+        found = {
+            name: probe(table, self.y, self.splits).accuracy.mean for name, table in tables.items()
+        }
+        return {**found, MAJORITY: majority(self.y, self.splits).accuracy.mean}
 
 
 class ByLinks:
@@ -91,20 +105,6 @@ class ByLinks:
         return {"auc": auc, "ap": ap}
 
 
-def tuning_splits(y: Labels, count: int = 20, seed: int = 0) -> list[Split]:
-    """The first `holdout` split of a seed, and other divisions of its train and val between them.
-
-    All of them share one set of test nodes, four fifths of the labelled: whatever is chosen here,
-    those labels had no part in it.
-    """
-    if not 1 <= count <= MOST_SPLITS:
-        raise UserError(f"expected from 1 to {MOST_SPLITS:,} splits, got {count:,}")
-    first = random_split(y, (seed, 0))
-    pool, size = np.concatenate([first.train, first.val]), len(first.train)
-    orders = [np.random.default_rng((seed, n)).permutation(pool) for n in range(1, count)]
-    return [first, *(Split(order[:size], order[size:], first.test) for order in orders)]
-
-
 def measure_of(
     loaded: Loaded,
     graph: Graph,
@@ -117,6 +117,8 @@ def measure_of(
     """By labels where there are any, else by links, unless one is asked for."""
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
+    if not 1 <= splits <= MOST_SPLITS:
+        raise UserError(f"splits must be from 1 to {MOST_SPLITS:,}, got {splits:,}")
     if seeds > MOST_SEEDS:
         raise UserError(f"seeds must be at most {MOST_SEEDS:,}, got {seeds:,}")
     y = labels_of(loaded.tensors)
@@ -124,7 +126,7 @@ def measure_of(
         raise UserError("this graph has no labels; without them settings are chosen by links")
     if by == "links" or y is None:
         return ByLinks(loaded, seeds=seeds)
-    return ByLabels(graph, y, tuning_splits(y, splits, split_seed), seeds=seeds)
+    return ByLabels(graph, y, development_splits(y, splits, split_seed), seeds=seeds)
 
 
 def _train(

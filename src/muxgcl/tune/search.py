@@ -1,18 +1,20 @@
 """The search: one trial after another, the first with the settings of preset `auto`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from muxgcl.errors import UserError
+from muxgcl.evaluate.controls import control_name
+from muxgcl.evaluate.verdict import METHOD_OF
 from muxgcl.graph import Graph, graph_fingerprint
-from muxgcl.runs.fit import NonFiniteEmbedding
+from muxgcl.runs.fit import NonFiniteEmbedding, make_ready
 from muxgcl.runs.loop import NonFiniteLoss
-from muxgcl.runs.plan import Plan, check, find_method
-from muxgcl.tune.measure import Measure, OnBlock, digest
+from muxgcl.runs.plan import Plan, find_method
+from muxgcl.tune.measure import ByLabels, Measure, OnBlock, digest
 from muxgcl.tune.space import Point, point_of, settings_of, space_of
 from muxgcl.tune.study import Tried, open_study
 
@@ -27,6 +29,24 @@ class Outcome:
     tried: list[Tried]
     best: Tried
     settings: dict[str, Any]  # of training and method, all of them
+    controls: dict[str, float] = field(default_factory=dict)  # what needs no training, by labels
+
+    @property
+    def verdict(self) -> str | None:
+        """The best trial against the best control, in a sentence."""
+        if not self.controls:
+            return None
+        control = max(self.controls, key=lambda name: self.controls[name])
+        value = self.controls[control]
+        difference = self.best.value - value
+        told = (
+            f"the best trial is {abs(difference):.2f} points "
+            f"{'above' if difference > 0 else 'below'} the best control, {control_name(control)} "
+            f"({value:.2f}), on the same splits; the best of {len(self.tried)} is optimistic"
+        )
+        advice = METHOD_OF.get(control)
+        instead = f": {advice} needs no training" if advice and difference <= 0 else ""
+        return told + instead
 
     @property
     def auto(self) -> Tried:
@@ -72,7 +92,7 @@ def tune(
     auto = _settings(plan_at({}))
     space = space_of(kind, auto, fixed)
     start = point_of(space, auto)
-    check(plan_at(start), graph)
+    make_ready(plan_at(start), graph)  # what is wrong is told before the study is written
     facts = {
         "graph": graph_fingerprint(graph),
         "method": method,
@@ -96,7 +116,16 @@ def tune(
     best = best_of(tried)
     if best is None:
         raise UserError(f"all {len(tried)} trials failed, the last one because {tried[-1].failure}")
-    return Outcome(tried, best, _settings(plan_at(best.point)))
+    plan = plan_at(best.point)
+    return Outcome(tried, best, _settings(plan), _controls(measure, plan))
+
+
+def _controls(measure: Measure, plan: Plan) -> dict[str, float]:
+    """What needs no training, where labels judge; a failure there must not cost the search."""
+    try:
+        return measure.controls(plan) if isinstance(measure, ByLabels) else {}
+    except (UserError, MemoryError, RuntimeError, ValueError):
+        return {}
 
 
 def best_of(tried: list[Tried]) -> Tried | None:

@@ -35,6 +35,10 @@ class _EdgeDot(torch.autograd.Function):
     def forward(ctx: Any, left: Tensor, right: Tensor, adjacency: Adjacency) -> Tensor:
         ctx.save_for_backward(left, right)
         ctx.adjacency = adjacency
+        if left.is_cuda:
+            from muxgcl.kernels.edge_dot import edge_dot as fused  # Triton loads only where it runs
+
+            return fused(left, right, adjacency.row, adjacency.col)
         block = max(1, BLOCK_BYTES // (left.shape[1] * left.element_size()))
         ends = zip(adjacency.row.split(block), adjacency.col.split(block), strict=True)
         return torch.cat([(left[row] * right[col]).sum(1) for row, col in ends])

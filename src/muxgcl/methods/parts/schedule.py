@@ -52,8 +52,8 @@ class WarmUpCosine(nn.Module):
     def at(self, step: Tensor) -> Scalar:
         """The rate of a step."""
         down = (step - self.rising) / (self.steps - self.rising)
-        falling = self.highest * cosine_decay(down)
-        return torch.where(step < self.rising, self.highest * step / max(self.rising, 1), falling)
+        rising = step / max(self.rising, 1)
+        return self.highest * torch.where(step < self.rising, rising, cosine_decay(down))
 
 
 def cosine_decay(progress: Tensor) -> Tensor:

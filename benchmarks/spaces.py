@@ -1,0 +1,125 @@
+"""What a search may change, for each method: settings and the values to draw from.
+
+`START` holds hand-made candidates that every search begins with; `{}` is the preset as it is.
+"""
+
+from typing import Any
+
+Space = dict[str, list[Any]]
+Candidate = dict[str, Any]
+
+SMALL = ("cora", "citeseer")
+_SCALES = {
+    1: [(1.0, 0.0), (0.5, 0.5)],
+    2: [
+        (1.0, 0.0, 0.0),
+        (0.8, 0.1, 0.1),
+        (0.5, 0.25, 0.25),
+        (0.6, 0.4, 0.0),
+        (0.34, 0.33, 0.33),
+        (0.2, 0.2, 0.6),
+        (0.25, 0.5, 0.25),
+    ],
+    3: [(1.0, 0.0, 0.0, 0.0), (0.5, 0.2, 0.15, 0.15), (0.25, 0.25, 0.25, 0.25)],
+    4: [(1.0, 0.0, 0.0, 0.0, 0.0), (0.5, 0.15, 0.15, 0.1, 0.1), (0.2, 0.2, 0.2, 0.2, 0.2)],
+}
+
+
+def scale_weights(hops: int) -> list[tuple[float, ...]]:
+    """Weights of the contrast that fit so many hops."""
+    return _SCALES[hops]
+
+
+def mux_hop(dataset: str) -> Space:
+    """MUX-GCL over hops."""
+    small = dataset in SMALL
+    return {
+        "epochs": [60, 100, 150, 200, 300] if small else [600, 900, 1200],
+        "lr": [2e-4, 3e-4, 5e-4, 1e-3] if small else [5e-4, 1e-3, 2e-3],
+        "weight_decay": [0.0, 1e-3, 1e-2, 1e-1],
+        "hops": [1, 2, 2, 2, 3, 4],
+        "depth": [1, 2, 2, 2, 3],
+        "convolutions": [0, 0, 1, 1, 2] if small else [0, 0, 0, 1],
+        "hidden": [512, 1024, 2048],
+        "width": [512, 1024, 2048],
+        "norm": ["layer", "layer", "layer", "batch"],
+        "row_normalize": [True, False],
+        "drop_features": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
+        "dropout": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
+        "drop_edges": [(p, p) for p in (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)],
+        "projection": [256, 512],
+        "projection_out": [128, 256],
+        "temperature": [0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7],
+        "anchors": ["last", "all"],
+        "affinity": ["deepwalk", "deepwalk", "deepwalk", "none"],
+        "likelihood": ["half", "half", "clamp"],
+        "ema": [0.0, 0.0, 0.99, 0.995],
+    }
+
+
+def mux_gcl(dataset: str) -> Space:
+    """The paper's method, network and propagation in one."""
+    small = dataset in SMALL
+    return {
+        "epochs": [100, 150, 250, 400, 700] if small else [400, 700, 1000, 1500],
+        "lr": [2e-4, 5e-4, 1e-3, 2e-3],
+        "weight_decay": [0.0, 1e-5, 1e-4, 1e-3],
+        "width": [256, 512, 1024],
+        "projection": [128, 256, 512],
+        "projection_out": [64, 128, 256],
+        "activation": ["relu", "prelu", "rrelu"],
+        "drop_edges": [(0.2, 0.4), (0.3, 0.5), (0.5, 0.6), (0.6, 0.7), (0.2, 0.0), (0.8, 0.8)],
+        "mask_features": [(0.0, 0.0), (0.1, 0.1), (0.3, 0.4), (0.5, 0.5), (0.6, 0.7)],
+        "temperature": [0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
+        "scale_weights": _SCALES[2] + [(0.0, 0.0, 1.0), (0.2, 0.6, 0.2)],
+        "affinity": ["deepwalk", "deepwalk", "vgae", "none"],
+        "likelihood": ["half", "clamp"],
+    }
+
+
+SPACES = {"mux-hop": mux_hop, "mux-gcl": mux_gcl}
+
+START: dict[str, dict[str, list[Candidate]]] = {
+    "mux-hop": {
+        "small": [
+            {"row_normalize": False, "convolutions": 1},
+            {"row_normalize": False, "convolutions": 1, "anchors": "all"},
+            {"row_normalize": False, "convolutions": 2, "hidden": 1024, "width": 512},
+            {"row_normalize": False, "convolutions": 1, "lr": 1e-3, "epochs": 100},
+            {"row_normalize": True, "convolutions": 1},
+            {"row_normalize": False, "convolutions": 1, "depth": 1, "width": 1024},
+            {"row_normalize": False, "convolutions": 1, "drop_features": 0.4, "dropout": 0.2},
+            {"row_normalize": False, "drop_edges": (0.7, 0.7), "anchors": "all"},
+        ],
+        "photo": [
+            {"scale_weights": (1.0, 0.0, 0.0), "epochs": 1500},
+            {"anchors": "all", "epochs": 1200},
+            {"anchors": "all", "epochs": 1200, "drop_edges": (0.7, 0.7)},
+            {"scale_weights": (1.0, 0.0, 0.0), "epochs": 1500, "drop_edges": (0.7, 0.7)},
+            {"anchors": "all", "epochs": 1200, "scale_weights": (0.5, 0.5, 0.0)},
+        ],
+        "computers": [
+            {"anchors": "all", "epochs": 1200},
+            {"epochs": 1800, "scale_weights": (0.34, 0.33, 0.33)},
+            {"anchors": "all", "epochs": 900, "scale_weights": (0.34, 0.33, 0.33), "width": 2048},
+            {"anchors": "all", "epochs": 900, "drop_features": 0.2, "dropout": 0.2},
+        ],
+        "pubmed": [
+            {"drop_edges": (0.7, 0.7), "epochs": 600},
+            {"temperature": 0.15, "drop_edges": (0.7, 0.7), "epochs": 600},
+            {"row_normalize": False, "drop_edges": (0.7, 0.7), "epochs": 600},
+            {
+                "temperature": 0.15,
+                "anchors": "all",
+                "drop_edges": (0.7, 0.7),
+                "scale_weights": (0.34, 0.33, 0.33),
+                "epochs": 450,
+            },
+        ],
+    },
+}
+
+
+def start(method: str, dataset: str) -> list[Candidate]:
+    """Candidates that a search begins with."""
+    return START.get(method, {}).get("small" if dataset in SMALL else dataset, [{}])

@@ -1,0 +1,113 @@
+"""What is done with embeddings once they are there: scores, controls, a report."""
+
+import json
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor
+
+from muxgcl.app.observer import Observer
+from muxgcl.errors import UserError
+from muxgcl.evaluate import PaperProtocol
+from muxgcl.graph import Graph
+from muxgcl.io.files import write_text
+from muxgcl.runs.controls import score_controls
+from muxgcl.runs.diagnostics import diagnose
+from muxgcl.runs.fit import Fitted, Stopped
+from muxgcl.runs.folder import Run
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.scoring import score
+from muxgcl.tensors import AnyData
+
+CONTROLS = 6  # at most
+
+
+@contextmanager
+def stops_are_told(phase: str, *, resumable: bool = True) -> Iterator[None]:
+    """Turn Ctrl-C or a signal into one line that says when it came."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        left = "what was done before is kept" if resumable else "nothing was written"
+        number = getattr(stop, "number", signal.SIGINT)
+        raise Stopped(f"stopped while {phase}; {left}", number, resumable=resumable) from None
+
+
+def score_stage(
+    run: Run,
+    fitted: Fitted,
+    z: Tensor,
+    data: AnyData,
+    protocols: Sequence[str],
+    paper: PaperProtocol | None,
+    observer: Observer,
+    *,
+    splits: int,
+    split_seed: int,
+) -> dict[str, Any]:
+    """Score the embeddings and keep the scores, with what a report draws beside them."""
+    observer.phase("scoring")
+    with stops_are_told("scoring"):
+        scores, confusion = score(z.numpy(), data, protocols, splits=splits, split_seed=split_seed)
+        if paper is not None and paper.epochs:
+            scores["paper"] = paper.result().to_dict()
+        run.save_scores(scores)
+        found = diagnose(fitted, run.config()["run"]["seed"])
+        if confusion is not None:
+            found["confusion"] = confusion.tolist()
+        found |= {
+            "seconds": fitted.seconds,
+            "epoch_ms": fitted.epoch_ms,
+            "peak_mib": fitted.peak_mib,
+            "device": fitted.device,
+            "backend": fitted.backend,
+        }
+        write_text(run.diagnostics_file, json.dumps(found) + "\n")
+    return scores
+
+
+def controls_stage(
+    run: Run,
+    plan: Plan,
+    graph: Graph,
+    data: AnyData,
+    protocols: Sequence[str],
+    observer: Observer,
+    *,
+    splits: int,
+    split_seed: int,
+    clusters: bool = True,
+) -> dict[str, Any]:
+    """Score what needs no training and keep it; a failure costs the controls that are left."""
+    observer.phase("controls")
+    found: dict[str, Any] = {}
+    how = {"splits": splits, "split_seed": split_seed}
+    try:
+        with stops_are_told("scoring controls"):
+            for name, scores in score_controls(
+                plan, graph, data, protocols, clusters=clusters, **how
+            ):
+                found[name] = scores
+                observer.step(len(found), CONTROLS)
+    except Stopped:
+        raise
+    except (UserError, MemoryError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        observer.note(f"not all controls could be scored: {reason}")
+    if not found:
+        return {}
+    before = run.scores().get("controls") or {}
+    run.save_scores({"controls": {name: {**before.get(name, {}), **found[name]} for name in found}})
+    return {"controls": found}
+
+
+def report_stage(run: Run, observer: Observer) -> None:
+    """Write report.html."""
+    from muxgcl.report import read_run, write_report  # draws, which takes seconds to load
+
+    observer.phase("report")
+    with stops_are_told("writing the report"):
+        write_report(read_run(run.path), run.report_file)
+    observer.wrote("report", run.report_file)

@@ -1,0 +1,88 @@
+"""What can be asked of a run, in Python and on the command line alike."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from muxgcl.errors import UserError
+from muxgcl.kernels import Backend
+from muxgcl.runs.loop import Capture
+
+Protocol = Literal["holdout", "holdout-all", "public", "paper"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """How a graph is read; see `muxgcl.load`. A named dataset takes `data_root` alone."""
+
+    data_root: Path | None = None  # where datasets lie; else $MUXGCL_DATA, then the cache folder
+    features: Any = None  # a file, or whatever `load` takes
+    labels: Any = None
+    label_column: str | None = None
+    id_column: str | None = None
+    source_column: str | None = None
+    target_column: str | None = None
+    weight_column: str | None = None
+    header: bool | None = None
+
+    def given(self) -> dict[str, Any]:
+        """The options about files that were given, by name."""
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "data_root"}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How to train, where to keep it, and how to judge it.
+
+    Attributes:
+        method: one of `muxgcl.METHODS`.
+        preset: where settings start: "best" (the default for a named dataset), "auto" (the default
+            for any other graph), "paper", "quick" or a .toml file of settings.
+        settings: settings that differ from the preset, such as `{"width": 256}`.
+        epochs: how long to train; the preset's length by default.
+        seed: of everything random in the run.
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        backend: how to compute the contrast; "auto" takes the fused kernel where it runs.
+        capture: whether the training step is captured as a CUDA graph.
+        out: the run folder; under runs/ by default.
+        resume: go on where the run folder stands; a larger `epochs` trains longer.
+        overwrite: replace a run that is there.
+        score: False to train and embed only.
+        protocols: how to classify; "holdout" by default, where there are labels.
+        splits: how many random splits "holdout" takes.
+        split_seed: of the splits, shared by all methods.
+        controls: whether to score what needs no training; by default where there are labels.
+        report: whether to write report.html.
+        log: also write the losses for "tensorboard".
+    """
+
+    method: str = "mux-gcl"
+    preset: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    epochs: int | None = None
+    seed: int = 0
+    device: str = "auto"
+    backend: Backend = "auto"
+    capture: Capture = "auto"
+    out: Path | str | None = None
+    resume: bool = False
+    overwrite: bool = False
+    score: bool = True
+    protocols: tuple[Protocol, ...] | None = None
+    splits: int = 20
+    split_seed: int = 0
+    controls: bool | None = None
+    report: bool = True
+    log: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.resume and self.overwrite:
+            raise UserError("resume goes on with a run, overwrite replaces it: ask for one of them")
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """Settings that differ from the preset, epochs among them."""
+        epochs = {} if self.epochs is None else {"epochs": self.epochs}
+        return {**self.settings, **epochs}

@@ -1,0 +1,82 @@
+"""What a run came to."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from muxgcl.evaluate import Verdict, summarise, verdict
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.scoring import plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Result:
+    """One finished run: its folder, its embeddings and its scores."""
+
+    path: Path
+    plan: Plan
+    ids: NDArray[Any]
+    embedding: NDArray[Any]  # [n, d], rows in the order of `ids`
+    scores: dict[str, Any]  # by protocol, `controls` among them
+    verdict: Verdict | None  # whether training paid; None without labels or controls
+    loss: float | None
+    epoch_ms: float
+    peak_mib: float
+    seconds: float
+    device: str
+    backend: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: all but the embeddings and single splits."""
+        return {
+            "dataset": self.plan.dataset,
+            "method": self.plan.method,
+            "preset": self.plan.preset,
+            "epochs": self.plan.train.epochs,
+            "seed": self.plan.seed,
+            "device": self.device,
+            "backend": self.backend,
+            "loss": self.loss,
+            "epoch_ms": round(self.epoch_ms, 4),
+            "peak_mib": round(self.peak_mib, 1),
+            "run": str(self.path),
+            "scores": plain(self.scores),
+            "verdict": None if self.verdict is None else self.verdict.to_dict(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class SeedsResult:
+    """Several seeds of one run."""
+
+    runs: tuple[Result, ...]
+
+    @cached_property
+    def scores(self) -> dict[str, Any]:
+        """Mean and spread of the seeds' means, for each measure that all of them have."""
+        found: dict[str, Any] = {}
+        parts = [one.scores for one in self.runs]
+        for protocol, measures in parts[0].items():
+            if protocol == "controls":
+                continue
+            for measure, value in measures.items():
+                if isinstance(value, dict) and "mean" in value:
+                    means = [one[protocol][measure]["mean"] for one in parts]
+                    found.setdefault(protocol, {})[measure] = summarise(means).to_dict()
+        return found
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """Whether training paid, over all seeds and splits."""
+        return verdict(self.runs[0].plan.method, [one.scores for one in self.runs])
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "runs": [one.to_dict() for one in self.runs],
+            "scores": self.scores,
+            "verdict": None if self.verdict is None else self.verdict.to_dict(),
+        }

@@ -1,0 +1,331 @@
+"""What a finished run is good for: embed, evaluate, predict links, cluster, report, describe."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muxgcl.app.judge import controls_stage, stops_are_told
+from muxgcl.app.observer import Observer
+from muxgcl.app.options import LoadOptions, Protocol
+from muxgcl.app.pipeline import save_nodes
+from muxgcl.app.source import Source, graph_of_run, saved_encoding
+from muxgcl.errors import UserError
+from muxgcl.evaluate import Verdict, assign, verdict
+from muxgcl.graph import Graph
+from muxgcl.io.save import check_format, save_table
+from muxgcl.runs.environment import pick_device
+from muxgcl.runs.fit import collapsed, restore
+from muxgcl.runs.fit import embed as embed_graph
+from muxgcl.runs.folder import Run
+from muxgcl.runs.held_out import held_out_links
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.scoring import MOST_SPLITS, check_scoring, cluster_scores, plain, score
+
+Array = NDArray[Any]
+Folder = Path | str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedded:
+    """Node ids and their embeddings, and the file they were written to."""
+
+    ids: Array
+    table: Array
+    path: Path | None
+
+
+def embed(
+    run: Folder,
+    graph: Any = None,
+    *,
+    load: LoadOptions | None = None,
+    out: Folder | None = None,
+    device: str = "auto",
+    observer: Observer | None = None,
+) -> Embedded:
+    """Embed a graph that a run has not seen; without one, the run's own embeddings.
+
+    Args:
+        run: a run folder.
+        graph: whatever `muxgcl.load` takes, with the features that the run was trained on.
+        load: columns and files of that graph.
+        out: a file to write, ending in .npz, .npy, .parquet or .csv; none by default.
+        device: where to compute.
+        observer: is told of every event; silent by default.
+    """
+    trained, load, observer = Run(Path(run)), load or LoadOptions(), observer or Observer()
+    tables = trained.config()
+    path = None if out is None else Path(out)
+    if path is not None:
+        check_format(path)
+    if graph is None and (extra := list(load.given())):
+        what = extra[0].replace("_", " ")
+        raise UserError(f"{what} of a new graph, but none is named after {run}")
+    if graph is None and trained.embeddings_file.is_file():
+        ids, table = trained.embeddings()
+    else:
+        observer.phase("loading")
+        if graph is None:  # stopped before its end
+            loaded, tensors = graph_of_run(trained, options=load)
+        else:
+            loaded = Source(graph, load).open(saved_encoding(trained))
+            tensors = Graph.from_data(loaded.tensors)
+        wanted = tables.get("data", {}).get("features")
+        if wanted is None:
+            raise UserError(f"{trained.config_file}: data.features is missing")
+        if tensors.num_features != wanted:
+            raise UserError(
+                f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
+            )
+        tensors = tensors.to(pick_device(device))
+        method = restore(trained, Plan.from_tables(tables, device=device), tensors)
+        z = embed_graph(method, tensors)
+        if (told := collapsed(z)) is not None:
+            observer.note(told)
+        ids, table = loaded.ids, z.numpy()
+        for note in loaded.notes:
+            observer.note(note)
+    if path is not None:
+        save_table(path, ids, table)
+    return Embedded(ids, table, path)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluated:
+    """Scores that were added to a run, and what they come to."""
+
+    run: Path
+    method: str
+    scores: dict[str, Any]
+    verdict: Verdict | None = None
+    path: Path | None = None  # of a file that was asked for
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: summaries, without single splits."""
+        judged = {} if self.verdict is None else {"verdict": self.verdict.to_dict()}
+        return {"run": str(self.run), "scores": plain(self.scores), **judged}
+
+
+def evaluate_run(
+    run: Folder,
+    graph: Any = None,
+    *,
+    load: LoadOptions | None = None,
+    protocols: tuple[Protocol, ...] | None = None,
+    splits: int = 20,
+    split_seed: int = 0,
+    controls: bool = True,
+    observer: Observer | None = None,
+) -> Evaluated:
+    """Classify a run's nodes by a linear probe, beside what needs no training.
+
+    Args:
+        run: a run folder; its scores are added to it.
+        graph: the run's graph, where the folder does not say where it came from.
+        load: `labels` (with `label_column`, `id_column`) gives labels that the run did not have.
+        protocols: "holdout" (the default) or "public".
+        splits: how many random splits "holdout" takes.
+        split_seed: of the splits.
+        controls: whether to score what needs no training.
+        observer: is told of every event; silent by default.
+    """
+    trained, load, observer = Run(Path(run)), load or LoadOptions(), observer or Observer()
+    plan = Plan.from_tables(trained.config())
+    observer.phase("loading")
+    loaded, tensors = graph_of_run(trained, graph, load)
+    ids, z = trained.embeddings()
+    if not np.array_equal(ids, loaded.ids):
+        raise UserError(f"the embeddings in {trained.path} are not of the graph that it names")
+    asked = protocols or ("holdout",)
+    if "paper" in asked:
+        raise UserError("protocol paper looks at epochs of training: ask for it in `muxgcl run`")
+    for note in check_scoring(loaded.tensors, asked, splits):
+        observer.note(note)
+    with trained.locked():
+        observer.phase("scoring")
+        with stops_are_told("scoring", resumable=False):
+            scores, _ = score(
+                z, loaded.tensors, asked, splits=splits, split_seed=split_seed, clusterings=0
+            )
+        trained.save_scores(scores)
+        if load.labels is not None:
+            save_nodes(trained, loaded)
+        if controls:
+            scores |= controls_stage(
+                trained,
+                plan,
+                tensors,
+                loaded.tensors,
+                asked,
+                observer,
+                splits=splits,
+                split_seed=split_seed,
+                clusters=False,
+            )
+        judged = verdict(plan.method, scores)
+    observer.scores(plan.method, scores, judged)
+    return Evaluated(trained.path, plan.method, scores, judged)
+
+
+def predict_links(
+    run: Folder,
+    graph: Any = None,
+    *,
+    load: LoadOptions | None = None,
+    repeats: int = 3,
+    seed: int = 0,
+    observer: Observer | None = None,
+) -> Evaluated:
+    """Hide a tenth of the edges, train the run's settings anew, rank hidden edges above non-edges.
+
+    Args:
+        run: a run folder; its scores are added to it.
+        graph: the run's graph, where the folder does not say where it came from.
+        load: columns and files of that graph.
+        repeats: how often to hide other edges and train again.
+        seed: of the first hiding.
+        observer: is told of every event; silent by default.
+    """
+    trained, observer = Run(Path(run)), observer or Observer()
+    plan = Plan.from_tables(trained.config())
+    observer.phase("loading")
+    loaded, _ = graph_of_run(trained, graph, load)
+    observer.note(
+        f"the run's embeddings have seen every edge: {plan.method} is trained anew, "
+        f"{repeats} times, each time without a tenth of them"
+    )
+    observer.phase("training")
+    with stops_are_told("training", resumable=False):
+        found = held_out_links(
+            plan,
+            loaded,
+            repeats=repeats,
+            seed=seed,
+            on_block=lambda block: observer.epochs(block, plan.train.epochs),
+        )
+    scores = {"link": found}
+    with trained.locked():
+        trained.save_scores(scores)
+    observer.scores(plan.method, scores, None)
+    return Evaluated(trained.path, plan.method, scores)
+
+
+def cluster_run(
+    run: Folder,
+    *,
+    clusters: int | None = None,
+    repeats: int = 5,
+    seed: int = 0,
+    out: Folder | None = None,
+    observer: Observer | None = None,
+) -> Evaluated:
+    """Cluster a run's embeddings by k-means; with labels, score the clusters.
+
+    Args:
+        run: a run folder; scores are added to it.
+        clusters: how many; as many as classes by default.
+        repeats: independent runs of k-means.
+        seed: of the first one, whose clusters are written.
+        out: the file of clusters; clusters.csv in the run folder by default.
+        observer: is told of every event; silent by default.
+    """
+    trained, observer = Run(Path(run)), observer or Observer()
+    method = str(trained.config()["run"].get("method"))
+    ids, z = trained.embeddings()
+    y = trained.labels()
+    if not 1 <= repeats <= MOST_SPLITS:
+        raise UserError(f"repeats must be from 1 to {MOST_SPLITS:,}, got {repeats:,}")
+    if clusters is None:
+        if y is None:
+            raise UserError("this graph has no labels: say how many clusters with --clusters")
+        clusters = len(np.unique(y[y >= 0]))
+    path = trained.path / "clusters.csv" if out is None else Path(out)
+    check_format(path)
+    observer.phase("scoring")
+    groups = assign(z, clusters, seed=seed)
+    scores: dict[str, Any] = {}
+    if y is not None:
+        found = cluster_scores(z, y, clusters=clusters, repeats=repeats, seed=seed)
+        scores["clustering"] = {"clusters": clusters, **found.to_dict()}
+        with trained.locked():
+            trained.save_scores(scores)
+        observer.scores(method, scores, None)
+    save_table(path, ids, groups[:, None], names=["cluster"])
+    observer.wrote("clusters", path)
+    return Evaluated(trained.path, method, scores, path=path)
+
+
+def report_runs(
+    runs: Sequence[Folder],
+    *,
+    out: Folder | None = None,
+    figures: Folder | None = None,
+    observer: Observer | None = None,
+) -> Path:
+    """Write a page about a run, or one that compares several; returns where it is.
+
+    Args:
+        runs: run folders.
+        out: the page; report.html in the run, or comparison.html here, by default.
+        figures: a folder for each figure as PNG and SVG; none by default.
+        observer: is told of every event; silent by default.
+    """
+    from muxgcl.report import compare, read_run, save_figures, write_report  # slow to load
+
+    observer, folders = observer or Observer(), [Path(run) for run in runs]
+    if not folders:
+        raise UserError("expected at least one run folder, got none")
+    if out is not None and Path(out).suffix not in (".html", ".htm"):
+        raise UserError(f"a report is a page: expected a name ending in .html, got {out}")
+    for folder in folders:
+        Run(folder).config()  # a folder that is no run is named before any work
+    observer.phase("report")
+    records = [read_run(folder) for folder in folders]
+    if len(records) == 1:
+        page = Run(folders[0]).report_file if out is None else Path(out)
+        write_report(records[0], page)
+    else:
+        page = Path("comparison.html") if out is None else Path(out)
+        compare(records, page)
+    observer.wrote("report", page)
+    if figures is not None:
+        for folder, record in zip(folders, records, strict=True):
+            save_figures(record, Path(figures) / ("" if len(folders) == 1 else folder.name))
+        observer.wrote("figures", Path(figures))
+    return page
+
+
+def run_info(run: Folder) -> dict[str, Any]:
+    """What a run folder holds: settings, how far it is, scores, files."""
+    folder = Run(Path(run))
+    tables = folder.config()
+    facts, data = tables["run"], tables.get("data", {})
+    lines = folder.metrics()
+    epochs = int(tables.get("train", {}).get("epochs", 0))
+    scores = folder.scores()
+    judged = verdict(str(facts.get("method")), scores)
+    return {
+        "run": str(folder.path),
+        "method": facts.get("method"),
+        "dataset": facts.get("dataset"),
+        "preset": facts.get("preset"),
+        "seed": facts.get("seed"),
+        "created": facts.get("created"),
+        "nodes": data.get("nodes"),
+        "edges": data.get("edges"),
+        "features": data.get("features"),
+        "classes": data.get("classes"),
+        "epochs": epochs,
+        "epochs_done": int(lines[-1]["epoch"]) if lines else 0,
+        "loss": lines[-1]["loss"] if lines else None,
+        "finished": folder.embeddings_file.is_file(),
+        "settings": {**tables.get("train", {}), **tables.get("method", {})},
+        "files": sorted(p.name for p in folder.path.iterdir() if not p.name.startswith(".")),
+        "command": facts.get("command"),
+        "scores": plain(scores),
+        "verdict": None if judged is None else judged.to_dict(),
+    }

@@ -1,0 +1,189 @@
+"""What a person sees of a run: a bar on a terminal, a line now and then elsewhere."""
+
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+
+from muxgcl.app import Observer
+from muxgcl.cli.progress import WIDE, console, results
+from muxgcl.cli.show import show_scores
+from muxgcl.evaluate import Verdict
+from muxgcl.runs.environment import human_time
+from muxgcl.runs.loop import Epoch
+
+FIRST_LINE, NEXT_LINES = 2.0, 30.0  # seconds of silence where there is no terminal
+WORDS = {
+    "loading": "loading the graph",
+    "preparing": "preparing",
+    "training": "training",
+    "scoring": "scoring the embeddings",
+    "controls": "scoring controls",
+    "report": "writing the report",
+}
+
+
+class Screen(Observer):
+    """Shows phases, losses and notes on standard error, scores on standard output."""
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+        self.scores_to = console if as_json else results
+        self.bar = Progress(
+            TextColumn("{task.description}", table_column=Column(no_wrap=True, min_width=8)),
+            BarColumn(bar_width=24 if console.width > WIDE else 6),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[losses]}"),
+            TextColumn("{task.fields[speed]}"),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            disable=quiet or not console.is_terminal,
+        )
+        self.lines = None if quiet or console.is_terminal else Lines()
+        self.task: TaskID | None = None
+        self.stays = False  # whether the bar is left where it ended
+        self.name = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+        if self.lines is not None:
+            self.lines.close()
+
+    def _end(self) -> None:
+        """Take the phase's bar away, or leave it where training ended."""
+        if self.task is not None:
+            if not self.stays:
+                self.bar.update(self.task, visible=False)
+            self.bar.stop()
+        self.task, self.stays = None, False
+
+    def phase(self, name: str) -> None:
+        """Show at once that something has begun."""
+        self._end()
+        self.name = WORDS.get(name, name)
+        if self.lines is not None:
+            self.lines.begin(self.name)
+        if self.bar.disable:
+            return
+        for task in self.bar.task_ids:
+            self.bar.remove_task(task)
+        self.task = self.bar.add_task(self.name, total=None, losses="", speed="")
+        self.bar.start()
+
+    def step(self, done: int, total: int) -> None:
+        """Move on in scoring controls, or in what comes before the first epoch."""
+        name = self.name if self.name == WORDS["controls"] else "affinity"
+        if self.lines is not None:
+            self.lines.tell(f"{name}: {done} of {total}")
+        if self.task is not None:
+            self.bar.update(self.task, description=name, completed=done, total=total)
+
+    def epochs(self, block: list[Epoch], total: int) -> None:
+        """Show loss, its terms and the time of an epoch."""
+        last = block[-1]
+        each = human_time(last.seconds)
+        if self.lines is not None:
+            left = human_time(last.seconds * (total - last.number))
+            self.lines.tell(
+                f"training: epoch {last.number} of {total}, loss {last.loss:.2f}, "
+                f"{each} an epoch, {left} left"
+            )
+        if self.task is None:
+            return
+        losses = f"loss {last.loss:.2f}"
+        if len(last.terms) > 1:
+            terms = " + ".join(f"{value:.2f}" for value in last.terms.values())
+            names = " + ".join(last.terms)
+            losses += f" = {terms} ({names})" if console.width > WIDE else f" = {terms}"
+        self.stays = True
+        self.bar.update(
+            self.task,
+            description="training",
+            completed=last.number,
+            total=total,
+            losses=losses,
+            speed=each,
+        )
+
+    def stopping(self, number: int) -> None:
+        """Say at once that the signal was heard."""
+        console.print("stopping at the end of this epoch; the same signal again stops at once")
+
+    def note(self, text: str) -> None:
+        """A sentence, dimmed."""
+        console.print(text, style="dim")
+
+    def scores(self, method: str, scores: Mapping[str, Any], verdict: Verdict | None) -> None:
+        """The table of scores, and whether training paid."""
+        self._end()
+        told = None if verdict is None else verdict.to_dict()
+        show_scores(method, scores, told, self.scores_to)
+
+    def over_seeds(
+        self, method: str, seeds: int, scores: Mapping[str, Any], verdict: Verdict | None
+    ) -> None:
+        """The same over several seeds."""
+        self.scores_to.print(f"over {seeds} seeds (mean and spread of their means):")
+        self.scores(method, scores, verdict)
+
+    def wrote(self, what: str, path: Path) -> None:
+        """Where a result is."""
+        self._end()
+        console.print(f"{what + ':':<12}{path}")
+
+
+class Lines:
+    """Prints what goes on where there is no bar: after two seconds, then twice a minute."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.due = float("inf")
+        self.changed, self.over = threading.Event(), False
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+
+    def begin(self, text: str) -> None:
+        """A phase begins."""
+        self.text, self.due = f"{text} ...", time.monotonic() + FIRST_LINE
+        if self.thread.ident is None:
+            self.thread.start()
+        self.changed.set()
+
+    def tell(self, text: str) -> None:
+        """How far it is, for the next line."""
+        self.text = text
+
+    def close(self) -> None:
+        """No more lines."""
+        self.over = True
+        self.changed.set()
+        if self.thread.ident is not None:
+            self.thread.join()
+
+    def _watch(self) -> None:
+        while not self.over:
+            left = self.due - time.monotonic()
+            if left <= 0:
+                console.print(self.text, style="dim")
+                self.due = time.monotonic() + NEXT_LINES
+                continue
+            self.changed.wait(min(left, threading.TIMEOUT_MAX))
+            self.changed.clear()

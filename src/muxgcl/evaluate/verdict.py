@@ -1,0 +1,151 @@
+"""Whether training paid: a method's scores against those of what needs no training, in pairs.
+
+Differences are taken on the same splits, against the control with the best mean. That choice is
+made on the scores it is compared by, so it favours the control. With one training seed nothing is
+said about other seeds: the spread shown is that over splits.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from muxgcl.evaluate.controls import control_name
+from muxgcl.evaluate.statistics import Summary, paired_difference, summarise
+
+FEWEST_SEEDS = 5  # for an interval
+PROTOCOLS = ("holdout", "holdout-all", "public")  # the order in which they are looked for
+METHOD_OF = {  # a control as a method of the registry, for advice
+    "raw": "--method raw",
+    "A X": "--method sgc --set steps=1",
+    "A^2 X": "--method sgc",
+    "X|AX|A^2X": "--method sgc with steps 0, 1 and 2, side by side",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The difference to the best control, in points of accuracy, and what follows from it."""
+
+    method: str
+    protocol: str
+    control: str
+    difference: Summary  # over all pairs
+    ahead: int  # pairs in which the method is better
+    seeds: int
+    interval: tuple[float, float] | None  # with enough seeds
+    paid: bool | None  # None: too close to call
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def verdict(method: str, scores: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Verdict | None:
+    """Judge the scores of one run, or of several seeds; None where there is nothing to compare.
+
+    Args:
+        method: the method's name.
+        scores: as a run keeps them: by protocol, then `per_split`; `controls` holds the same by
+            name. Several seeds must share their splits.
+    """
+    runs = [scores] if isinstance(scores, Mapping) else list(scores)
+    for protocol in PROTOCOLS:
+        own = [split_accuracies(run.get(protocol)) for run in runs]
+        controls = [run.get("controls") or {} for run in runs]
+        rivals = {
+            name: [split_accuracies(one.get(name, {}).get(protocol)) for one in controls]
+            for name in (controls[0] if controls else {})
+        }
+        pairs = {name: shared for name, found in rivals.items() if (shared := _shared(own, found))}
+        if pairs:
+            best = max(pairs, key=lambda name: float(np.mean(pairs[name][1])))
+            return _judge(method, protocol, best, *pairs[best])
+    return None
+
+
+Accuracies = tuple[Any, list[float]] | None
+
+
+def split_accuracies(part: Any) -> Accuracies:
+    """Which splits, and the accuracy on each of them."""
+    per_split = part.get("per_split") if isinstance(part, Mapping) else None
+    if not isinstance(per_split, Mapping) or not per_split.get("accuracy"):
+        return None
+    return per_split.get("split_seed"), list(per_split["accuracy"])
+
+
+def _shared(
+    own: Sequence[Accuracies], rival: Sequence[Accuracies]
+) -> tuple[list[list[float]], list[list[float]]] | None:
+    """The scores of both on the splits that all of them have: of one seed, the first ones."""
+    parts = [part for part in (*own, *rival) if part is not None]
+    if len(parts) < len(own) + len(rival) or len({mark for mark, _ in parts}) > 1:
+        return None
+    count = min(len(values) for _, values in parts)
+    values = [values[:count] for _, values in parts]
+    return values[: len(own)], values[len(own) :]
+
+
+def _judge(
+    method: str, protocol: str, control: str, own: list[list[float]], rival: list[list[float]]
+) -> Verdict:
+    one, two = np.asarray(own), np.asarray(rival)  # [seeds, splits]
+    pairs = one - two
+    difference, seeds = summarise(pairs), len(pairs)
+    interval = None
+    if seeds >= FEWEST_SEEDS:
+        found = paired_difference(one, two)
+        if found.low is not None and found.high is not None:
+            interval = (found.low, found.high)
+    low, high = interval or (difference.mean - difference.std, difference.mean + difference.std)
+    paid = True if low > 0 else False if high < 0 else None
+    ahead = int((pairs > 0).sum())
+    return Verdict(
+        method=method,
+        protocol=protocol,
+        control=control,
+        difference=difference,
+        ahead=ahead,
+        seeds=seeds,
+        interval=interval,
+        paid=paid,
+        sentence=f"{_outcome(method, control, difference, paid)} "
+        f"({_figures(difference, ahead, seeds, interval)}){_advice(control, paid)}",
+    )
+
+
+def _outcome(method: str, control: str, difference: Summary, paid: bool | None) -> str:
+    rival = f"the best control, {control_name(control)}"
+    if paid is None:
+        return f"training made no clear difference: {method} and {rival}, are close"
+    points = f"{abs(difference.mean):.2f} points of accuracy"
+    if paid:
+        return f"training paid: {method} is {points} above {rival}"
+    return f"training did not pay: {method} is {points} below {rival}"
+
+
+def _figures(
+    difference: Summary, ahead: int, seeds: int, interval: tuple[float, float] | None
+) -> str:
+    splits = difference.n // seeds
+    counted = f"{splits} split{'s' * (splits != 1)}"
+    if interval is not None:
+        low, high = interval
+        spread = f"[{low:+.2f}, {high:+.2f}] over {seeds} seeds and {counted}"
+    elif seeds > 1:
+        spread = f"± {difference.std:.2f} over {seeds} seeds and {counted}, too few seeds for more"
+    else:
+        spread = f"± {difference.std:.2f} over {counted} of one training seed"
+    return f"paired difference {difference.mean:+.2f} {spread}; ahead in {ahead} of {difference.n}"
+
+
+def _advice(control: str, paid: bool | None) -> str:
+    if paid:
+        return ""
+    how = f" ({METHOD_OF[control]})" if control in METHOD_OF else ""
+    cheaper = ", which is cheaper" if paid is None else ""
+    use = f"{control_name(control)}{how}{cheaper}"
+    return f": use {use}, or try another method, more seeds or `muxgcl tune`"

@@ -1,0 +1,183 @@
+r"""MUX-GCL over hops: the network apart from the propagation. Ours.
+
+A perceptron f sees each node alone; scale k is its output spread over k hops of the view,
+
+$$U^{(k)} = \hat A_u^k f(X_u), \quad V^{(k)} = \hat A_v^k f(X_v), \qquad k = 0, \dots, L,$$
+
+where each of the two views has lost edges, and single entries of the features, of its own. One
+projector and the multiplex patch contrast with soft negatives follow, as in MUX-GCL. Contrasting
+scale L with scale 0 makes a node agree with its neighbourhood. The scales side by side are the
+embedding; a node without edges has f(x) at every scale.
+
+The projector's first layer is linear up to its bias, so it goes before the propagation:
+$\hat A^k (f(X) P) = (\hat A^k f(X)) P$ has fewer columns to propagate.
+
+`ema` embeds with an average of the weights, $\bar\theta_s = \bar\theta_{s-1} +
+\max(1 - m, 1/s)\,(\theta_s - \bar\theta_{s-1})$: the plain mean until it is an exponential one.
+
+Tried on the development halves and left out, since nothing came of them (records/hop-search.jsonl):
+residual blocks, a warm-up and a falling rate, neighbours as explicit positives, and affinities that
+are refreshed from the embedding.
+"""
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from muxgcl.affinity import AffinityConfig, patches
+from muxgcl.augment import Corrupt, View, clean, dropped
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.kernels import resolve
+from muxgcl.losses.multiscale import Anchors, Likelihood, MultiplexPatchContrast
+from muxgcl.methods.base import Context, Method
+from muxgcl.methods.parts.of_graph import features_scaled
+from muxgcl.nn.adam import Adam
+from muxgcl.nn.perceptron import Norm, Perceptron, spread
+from muxgcl.nn.projector import Projector
+from muxgcl.nn.readout import Kind, Readout
+from muxgcl.shapes import Nodes, Scalar, Scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MuxHopConfig(AffinityConfig):
+    """Settings of MUX-GCL over hops; the affinity's own come with `AffinityConfig`."""
+
+    hops: int = 2  # L
+    depth: int = 2  # blocks of the perceptron
+    convolutions: int = 0  # how many of its first blocks also see a node's neighbours
+    hidden: int = 2048  # width between its blocks
+    width: int = 1024  # of each scale
+    norm: Norm = "layer"
+    row_normalize: bool = True  # divide each row of features by its sum
+    drop_features: float = 0.4  # share of single entries, in each view
+    dropout: float = 0.4  # between the perceptron's blocks
+    drop_edges: tuple[float, float] = (0.4, 0.4)
+    projection: int = 256  # width inside the projector
+    projection_out: int = 128  # width of what is contrasted
+    temperature: float = 0.3
+    scale_weights: tuple[float, ...] = (0.5, 0.25, 0.25)
+    anchors: Anchors = "last"
+    likelihood: Likelihood = "half"
+    ema: float = 0.0  # how much the average of the weights keeps of itself; 0: no average
+    readout: Kind = "all"
+    readout_weights: tuple[float, ...] = ()  # one a scale; none: all weigh 1
+    readout_features: float = 0.0  # weight of propagated features beside the scales
+
+    def __post_init__(self) -> None:
+        AffinityConfig.__post_init__(self)
+        if self.hops < 1:
+            raise UserError(f"hops must be at least 1, got {self.hops}")
+        if len(self.scale_weights) != self.hops + 1:
+            raise UserError(
+                f"scale_weights needs one number for each of the {self.hops + 1} scales "
+                f"(hops + 1), got {list(self.scale_weights)}"
+            )
+        for name in ("drop_features", "ema"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
+        for p in self.drop_edges:
+            Corrupt(p)  # checks it
+
+
+class MuxHop(Method):
+    """Contrast what a perceptron sees in a node with what it sees around it, over several hops."""
+
+    name: ClassVar = "mux-hop"
+    paper: ClassVar = "ours, after Zhao et al. 2024, https://arxiv.org/abs/2409.08010"
+    cost: ClassVar = "quadratic"
+    Config: ClassVar = MuxHopConfig
+    steps: Tensor  # so far, for the average of the weights
+
+    def __init__(self, graph: Graph, cfg: MuxHopConfig, context: Context) -> None:
+        super().__init__()
+        self.cfg, self.context = cfg, context
+        self.scaled = features_scaled(cfg.row_normalize)
+        self.encoder = Perceptron(
+            graph.num_features,
+            cfg.width,
+            hidden=cfg.hidden,
+            depth=cfg.depth,
+            dropout=cfg.dropout,
+            norm=cfg.norm,
+            convolutions=cfg.convolutions,
+        )
+        self.average = deepcopy(self.encoder).requires_grad_(False) if cfg.ema else None
+        self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
+        self.contrast = MultiplexPatchContrast(
+            cfg.scale_weights,
+            cfg.temperature,
+            likelihood=cfg.likelihood,
+            anchors=cfg.anchors,
+            backend=context.backend,
+        )
+        self.readout = Readout(
+            cfg.readout, cfg.readout_weights, cfg.readout_features, last=cfg.hops
+        )
+        self.patches: list[Tensor] | None = None
+        self.register_buffer("steps", torch.zeros(()))
+
+    def prepare(self, graph: Graph) -> None:
+        """Estimate where patches lie in the graph, once."""
+        cfg, context = self.cfg, self.context
+        if cfg.affinity != "none":
+            self.patches = self._for_kernels(
+                patches(
+                    graph,
+                    cfg,
+                    cfg.hops,
+                    seed=context.seed,
+                    cache=context.cache,
+                    on_step=context.on_prepare,
+                )
+            )
+
+    def loss(self, graph: Graph) -> dict[str, Scalar]:
+        """The weighted contrast of each scale, on two fresh views."""
+        cfg = self.cfg
+        view = dropped(self.scaled(graph), cfg.drop_edges, cfg.drop_features)
+        unit = self.projected(view, self.encoder(view), self.contrast.scales)
+        return self.contrast(unit, self.patches)
+
+    def projected(self, view: View, nodes: Scale, wanted: set[int]) -> dict[int, Nodes]:
+        """Unit rows of the wanted scales of f's output."""
+        mixed = spread(view.propagation, self.projector.mix(nodes), max(wanted))
+        unit = self.projector.finish(torch.cat([mixed[k] for k in sorted(wanted)]))
+        return dict(zip(sorted(wanted), unit.chunk(len(wanted)), strict=True))
+
+    def embed(self, graph: Graph) -> Nodes:
+        """The scales of the un-augmented graph, read out."""
+        view = clean(self.scaled(graph))
+        scales = spread(view.propagation, self.network.embed(view), max(self.readout.scales))
+        return self.readout(dict(enumerate(scales)), graph)
+
+    @property
+    def network(self) -> Perceptron:
+        """The perceptron that embeds: the average of the weights, where there is one."""
+        return self.encoder if self.average is None else self.average
+
+    def optimizer(self, lr: float, weight_decay: float) -> Adam:
+        """AdamW: weight decay beside the gradient."""
+        wanted = [p for p in self.parameters() if p.requires_grad]
+        return Adam(wanted, lr, weight_decay, decoupled=True)
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Let the average follow."""
+        if self.average is not None:
+            self.steps += 1
+            share = self.steps.reciprocal().clamp(min=1 - self.cfg.ema)
+            pairs = zip(self.average.parameters(), self.encoder.parameters(), strict=True)
+            for slow, fast in pairs:
+                slow.lerp_(fast, share)
+            buffers = zip(self.average.buffers(), self.encoder.buffers(), strict=True)
+            for kept, new in buffers:
+                kept.copy_(new)
+
+    def _for_kernels(self, tables: list[Tensor]) -> list[Tensor]:
+        on_gpu = tables[0].is_cuda
+        fused = resolve(self.context.backend, cuda=on_gpu) == "fused"
+        return [table.half() for table in tables] if fused else tables

@@ -1,0 +1,79 @@
+r"""What becomes the embedding of a trained encoder with several scales.
+
+- `last`: the table of scale L, as the papers have it.
+- `all`: $[\,\rho_0 \bar U^{(0)}, \dots, \rho_L \bar U^{(L)}\,]$, the scales side by side, each with
+  unit rows ($\bar U$) and its weight $\rho_k$. A scale of weight 0 has no columns.
+
+With `features` > 0 there is one more block: unit rows of the propagated features $\hat A^L X$,
+times that weight. It is a dense table of nodes x features, so its size is bounded.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import torch
+
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.nn.perceptron import spread
+from muxgcl.nn.projector import unit_rows
+from muxgcl.shapes import Nodes, Scale
+
+Kind = Literal["last", "all"]
+FEATURE_BYTES = 4 << 30  # of propagated features, at most
+
+
+class Readout:
+    """Scales of an encoder to one table.
+
+    Args:
+        kind: "last" or "all".
+        weights: one number a scale, for "all"; none at all means that every scale weighs 1.
+        features: weight of the propagated features; 0 leaves them out.
+        last: L, the number of the last scale.
+    """
+
+    def __init__(self, kind: Kind, weights: tuple[float, ...], features: float, last: int) -> None:
+        if kind not in get_args(Kind):
+            raise UserError(f"readout must be last or all, got {kind!r}")
+        if weights and kind == "last":
+            raise UserError(f"readout_weights are for readout all, but readout is {kind}")
+        if weights and len(weights) != last + 1:
+            raise UserError(
+                f"readout_weights needs one number for each of the {last + 1} scales, "
+                f"got {list(weights)}"
+            )
+        if features < 0 or (weights and (min(weights) < 0 or max(weights) == 0)):
+            raise UserError(
+                "readout_weights and readout_features must not be negative, and one scale must "
+                f"count, got {list(weights)} and {features}"
+            )
+        self.last, self.features = last, features
+        given = weights or [1.0] * (last + 1)
+        self.weights = {last: 1.0} if kind == "last" else {k: w for k, w in enumerate(given) if w}
+        self.alone = kind == "last" and not features
+
+    @property
+    def scales(self) -> set[int]:
+        """The scales that are read."""
+        return set(self.weights)
+
+    def __call__(self, scales: Mapping[int, Nodes], graph: Graph) -> Scale:
+        """The embedding; `graph` is what the scales were made from."""
+        if self.alone:
+            return scales[self.last]
+        blocks = [weight * unit_rows(scales[k]) for k, weight in self.weights.items()]
+        if self.features:
+            blocks.append(self.features * unit_rows(propagated_features(graph, self.last)))
+        return torch.cat(blocks, 1)
+
+
+def propagated_features(graph: Graph, hops: int) -> Nodes:
+    r"""$\hat A^k X$ as a dense table."""
+    size = 4 * graph.num_nodes * graph.num_features
+    if size > FEATURE_BYTES:
+        raise UserError(
+            f"readout_features needs a table of {graph.num_nodes:,} x {graph.num_features:,} "
+            f"numbers, {size / 2**30:.1f} GiB; at most {FEATURE_BYTES >> 30} GiB are allowed"
+        )
+    return spread(graph.adjacency.propagation(), graph.dense_features(), hops)[-1]

@@ -1,0 +1,87 @@
+"""Controls of a run: what needs no training, scored like the method, on the same splits."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from torch import Tensor
+
+from muxgcl.evaluate.controls import MAJORITY, UNTRAINED, feature_controls, majority
+from muxgcl.graph import Features, Graph
+from muxgcl.runs.environment import pick_device
+from muxgcl.runs.fit import embed
+from muxgcl.runs.plan import Plan, build, find_method
+from muxgcl.runs.scoring import Array, labels_of, probe_dict, score, splits_of
+from muxgcl.seeding import seeded
+from muxgcl.sparse import Csr
+from muxgcl.tensors import AnyData
+
+LARGE = 30_000_000  # numbers in a table; on a larger one k-means and twenty probes take minutes
+LARGE_SPLITS = 5  # for such a table: enough to pair with the method's first ones
+CLUSTERINGS = 1  # each the tightest of several starts: enough for a control
+
+
+def score_controls(
+    plan: Plan,
+    graph: Graph,
+    data: AnyData,
+    protocols: Sequence[str] = ("holdout",),
+    *,
+    splits: int = 20,
+    split_seed: int = 0,
+    clusters: bool = True,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each control's name and its scores by protocol, one after the other."""
+    y = labels_of(data)
+    if y is None:
+        return
+    protocols = [name for name in protocols if name != "paper"]  # that one looks at epochs
+    for name, table in control_tables(plan, graph).items():
+        large = table.shape[0] * table.shape[1] > LARGE
+        found, _ = score(
+            table,
+            data,
+            protocols,
+            splits=min(splits, LARGE_SPLITS) if large else splits,
+            split_seed=split_seed,
+            clusterings=CLUSTERINGS if clusters and not large else 0,
+        )
+        yield name, found
+    asked = {name: splits_of(data, name, splits, split_seed) for name in protocols}
+    yield (
+        MAJORITY,
+        {name: probe_dict(majority(y, parts), split_seed) for name, parts in asked.items()},
+    )
+
+
+def control_tables(plan: Plan, graph: Graph) -> dict[str, Any]:
+    """Features, propagated features and, for a method that is trained, its untrained encoder."""
+    x, propagation = (
+        features_table(graph.features),
+        scipy_rows(graph.adjacency.propagation().matrix),
+    )
+    tables = feature_controls(x, propagation)
+    if find_method(plan.method).trainable:
+        tables[UNTRAINED] = untrained(plan, graph)
+    return tables
+
+
+def untrained(plan: Plan, graph: Graph) -> Array:
+    """The embedding by the weights that training begins with."""
+    there = graph.to(pick_device(plan.device))
+    with seeded(plan.seed, there.device):
+        return embed(build(plan, there), there).numpy()
+
+
+def features_table(features: Features) -> Any:
+    """Features as numpy's table or scipy's sparse matrix."""
+    return features.cpu().numpy() if isinstance(features, Tensor) else scipy_rows(features.matrix)
+
+
+def scipy_rows(matrix: Csr) -> Any:
+    """The same matrix as scipy holds it, with the 32-bit places that scikit-learn asks for."""
+    kind = np.int32 if len(matrix.col) < 2**31 else np.int64
+    places = (part.cpu().numpy().astype(kind) for part in (matrix.col, matrix.rowptr))
+    shape = (matrix.rows, matrix.columns)
+    return sparse.csr_array((matrix.value.cpu().numpy(), *places), shape=shape)

@@ -1,0 +1,115 @@
+"""Finished run folders from Python: embed, evaluate, cluster, report, describe."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import muxgcl
+from muxgcl import LoadOptions, RunOptions, UserError
+from muxgcl.io import planted
+from muxgcl.runs.folder import Run
+
+OPTIONS = RunOptions(
+    method="grace",
+    preset="quick",
+    settings={"width": 8, "projection": 8},
+    epochs=2,
+    splits=3,
+    device="cpu",
+    report=False,
+)
+
+
+@pytest.fixture
+def unlabelled(files: Path, tmp_path: Path) -> Path:
+    """A run on a person's graph whose labels are not known yet."""
+    lines = [line.split(",") for line in (files / "nodes.csv").read_text().splitlines()]
+    (tmp_path / "nodes.csv").write_text("".join(",".join(line[:-1]) + "\n" for line in lines))
+    rows = [f"{line[0]},{line[-1]}\n" for line in lines]
+    (tmp_path / "topics.csv").write_text("".join([rows[0], *reversed(rows[1:])]))
+    load = LoadOptions(features=tmp_path / "nodes.csv")
+    muxgcl.run(files / "edges.csv", replace(OPTIONS, out=tmp_path / "run"), load=load)
+    return tmp_path / "run"
+
+
+def test_labels_given_later_score_as_if_they_had_been_there(
+    unlabelled: Path, files: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match="needs labels, and this graph has none"):
+        muxgcl.evaluate_run(unlabelled)
+    later = LoadOptions(labels=tmp_path / "topics.csv", label_column="topic")
+    found = muxgcl.evaluate_run(unlabelled, load=later, splits=3)
+    load = LoadOptions(features=files / "nodes.csv", label_column="topic")
+    whole = muxgcl.run(files / "edges.csv", replace(OPTIONS, out=tmp_path / "whole"), load=load)
+    assert found.scores["holdout"] == whole.scores["holdout"]
+    assert found.verdict == whole.verdict
+    assert np.array_equal(Run(unlabelled).labels(), Run(tmp_path / "whole").labels())
+    assert muxgcl.cluster_run(unlabelled).scores["clustering"]["clusters"] == 3
+
+
+def test_labels_of_unknown_nodes_are_refused(unlabelled: Path, tmp_path: Path) -> None:
+    (tmp_path / "wrong.csv").write_text("id,topic\nn0,a\nnobody,b\n")
+    with pytest.raises(UserError, match="'nobody' is not in the graph"):
+        muxgcl.evaluate_run(unlabelled, load=LoadOptions(labels=tmp_path / "wrong.csv"))
+
+
+def test_a_graph_in_memory_is_asked_for_again(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    result = muxgcl.run(data, replace(OPTIONS, out=tmp_path / "run"))
+    with pytest.raises(UserError, match="it was in memory, give it again"):
+        muxgcl.evaluate_run(result.path)
+    found = muxgcl.evaluate_run(result.path, data, splits=3)
+    assert found.scores["holdout"] == result.scores["holdout"]
+    assert found.verdict == result.verdict
+    other = planted(nodes=60, seed=9)
+    with pytest.raises(UserError, match="has changed since"):
+        muxgcl.evaluate_run(result.path, other)
+
+
+def test_evaluating_again_keeps_what_it_does_not_measure(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    muxgcl.run(data, replace(OPTIONS, out=tmp_path / "run"))
+    before = Run(tmp_path / "run").scores()
+    muxgcl.evaluate_run(tmp_path / "run", data, splits=2)
+    after = Run(tmp_path / "run").scores()
+    assert after["clustering"] == before["clustering"]
+    assert after["controls"]["raw"]["clustering"] == before["controls"]["raw"]["clustering"]
+    assert after["controls"]["raw"]["holdout"]["accuracy"]["n"] == 2
+
+
+def test_embeddings_are_returned_and_written_where_asked(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    result = muxgcl.run(data, replace(OPTIONS, out=tmp_path / "run", score=False))
+    found = muxgcl.embed(result.path)
+    assert np.array_equal(found.table, result.embedding)
+    assert found.path is None
+    grown = muxgcl.embed(result.path, data, out=tmp_path / "z.npy")
+    assert np.array_equal(np.load(tmp_path / "z.npy"), result.embedding)
+    assert grown.path == tmp_path / "z.npy"
+    with pytest.raises(UserError, match="expected a file ending in"):
+        muxgcl.embed(result.path, out=tmp_path / "z.txt")
+
+
+def test_info_says_how_far_a_run_is(tmp_path: Path) -> None:
+    result = muxgcl.run(planted(nodes=60), replace(OPTIONS, out=tmp_path / "run"))
+    found = muxgcl.run_info(result.path)
+    assert (found["method"], found["nodes"], found["finished"]) == ("grace", 60, True)
+    assert (found["epochs"], found["epochs_done"]) == (2, 2)
+    assert found["settings"]["width"] == 8
+    assert result.verdict is not None
+    assert found["verdict"] == result.verdict.to_dict()
+    Run(result.path).embeddings_file.unlink()
+    assert not muxgcl.run_info(result.path)["finished"]
+
+
+def test_a_report_is_written_where_asked(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    one = muxgcl.run(data, replace(OPTIONS, out=tmp_path / "one"))
+    two = muxgcl.run(data, replace(OPTIONS, seed=1, out=tmp_path / "two"))
+    assert muxgcl.report_runs([one.path]) == tmp_path / "one" / "report.html"
+    page = muxgcl.report_runs([one.path, two.path], out=tmp_path / "both.html")
+    assert "2 runs compared" in page.read_text()
+    with pytest.raises(UserError, match=r"ending in \.html"):
+        muxgcl.report_runs([one.path], out=tmp_path / "page.pdf")

@@ -1,0 +1,134 @@
+"""SGRL: both objectives, who gets which gradient, the order of a step, the lowest loss."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import cosine_similarity, normalize
+from torch.testing import assert_close
+
+from muxgcl.augment import clean
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.io.planted import planted
+from muxgcl.methods import Context, total
+from muxgcl.methods.sgrl import Sgrl, SgrlConfig, scatter
+from muxgcl.nn.adam import Adam
+from muxgcl.runs.loop import Trainer
+from muxgcl.runs.settings import TrainConfig
+
+GRAPH = Graph.from_data(planted(nodes=40, isolated=2))
+
+
+def made(**changes) -> Sgrl:
+    torch.manual_seed(0)
+    return Sgrl(GRAPH, SgrlConfig(**{"width": 6} | changes), Context())
+
+
+def weights(method: Sgrl) -> dict[str, Tensor]:
+    return {name: p.detach().clone() for name, p in method.named_parameters()}
+
+
+def test_scattering_is_one_minus_the_mean_cosine_of_all_pairs() -> None:
+    nodes = torch.randn(9, 4, dtype=torch.float64)
+    rows = normalize(nodes, dim=1)
+    pairs = [float(a @ b) for a in rows for b in rows]
+    centre = sum(rows) / 9
+    in_loops = sum(float((row - centre) @ (row - centre)) for row in rows) / 9
+    assert_close(float(scatter(nodes)), in_loops)
+    assert_close(float(scatter(nodes)), 1 - sum(pairs) / 81)
+    assert_close(float(scatter(nodes)), 1 - float(centre @ centre))
+
+
+def test_scattering_pushes_each_row_from_the_mean() -> None:
+    rows = normalize(torch.randn(9, 4, dtype=torch.float64), dim=1).requires_grad_()
+    (gradient,) = torch.autograd.grad(-scatter(rows), rows)
+    along = 2 * rows.detach().mean(0) / 9  # of which only what is across a row remains
+    want = along - (rows @ along)[:, None] * rows
+    assert_close(gradient, want.detach())
+
+
+@pytest.mark.parametrize("hops", [0, 1, 2])
+def test_the_online_objective_is_a_mean_cosine(hops: int) -> None:
+    method, view = made(hops=hops), clean(GRAPH)
+    nodes = far = method.encoder.embed(view)
+    for _ in range(hops):
+        far = view.propagation @ far
+    smooth = nodes + far if hops else nodes
+    cosine = cosine_similarity(method.predictor(smooth), method.target.embed(view), dim=1)
+    assert_close(method.loss(GRAPH)["online"], -cosine.mean())
+    assert_close(method.embed(GRAPH), smooth)
+
+
+def test_each_objective_trains_its_own_encoder() -> None:
+    method = made()
+    terms = method.loss(GRAPH)
+    terms["online"].backward(retain_graph=True)
+    assert all(p.grad is None for p in method.target.parameters())
+    method.zero_grad()
+    terms["target"].backward()
+    assert all(p.grad is None for p in method.encoder.parameters())
+    assert all(p.grad is not None for p in method.target.parameters())
+    assert all(p.grad is None for p in method.predictor.parameters())
+
+
+def test_a_step_is_online_then_following_then_target() -> None:
+    method = made(momentum=0.9, target_lr=0.02)
+    optimizer = method.optimizer(0.01, 0.0)
+    before = weights(method)
+    total(method.loss(GRAPH)).backward()
+    grads = {name: p.grad.clone() for name, p in method.named_parameters() if p.grad is not None}
+    optimizer.step()
+
+    def stepped(value: Tensor, gradient: Tensor, lr: float) -> Tensor:
+        parameter = torch.nn.Parameter(value.clone())
+        parameter.grad = gradient.clone()
+        Adam([parameter], lr).step()
+        return parameter.detach()
+
+    found = weights(method)
+    slope, target_slope = "encoder.act.weight", "target.act.weight"
+    for name in ("weights.0", "biases.0"):
+        online = stepped(before[f"encoder.{name}"], grads[f"encoder.{name}"], 0.01)
+        assert_close(found[f"encoder.{name}"], online)
+        followed = 0.9 * before[f"target.{name}"] + 0.1 * online
+        want = stepped(followed, grads[f"target.{name}"], 0.02)
+        assert_close(found[f"target.{name}"], want)
+    first = stepped(before[slope], grads[slope], 0.01)
+    second = stepped(first, grads[slope] + grads[target_slope], 0.02)
+    assert_close(found[slope], second)
+    assert torch.equal(found[slope], found[target_slope])
+
+
+def test_the_encoders_begin_apart_but_with_one_slope() -> None:
+    method = made()
+    assert not torch.allclose(method.encoder.weights[0], method.target.weights[0])
+    assert torch.equal(method.encoder.act.weight, method.target.act.weight)
+    trainer = Trainer(method, GRAPH, TrainConfig(epochs=5, lr=0.01, weight_decay=0.0))
+    list(trainer.blocks())
+    assert torch.equal(method.encoder.act.weight, method.target.act.weight)
+    assert not torch.equal(method.encoder.act.weight, torch.tensor([0.25]))
+
+
+def test_the_embedding_is_that_of_the_lowest_online_loss() -> None:
+    for lowest in (True, False):
+        method = made(lowest_loss=lowest)
+        # so fast that the loss goes up and down
+        trainer = Trainer(method, GRAPH, TrainConfig(epochs=30, lr=0.5, weight_decay=0.0))
+        losses, embeddings = [], []
+        blocks = trainer.blocks()
+        for _ in range(30):
+            embeddings.append(method.smoothed(method.encoder, GRAPH).detach())
+            losses.append(next(blocks)[0].terms["online"])
+        best = min(range(30), key=losses.__getitem__)
+        assert best < 29
+        want = embeddings[best] if lowest else method.smoothed(method.encoder, GRAPH)
+        assert_close(method.embed(GRAPH), want)
+
+
+def test_settings_out_of_range_are_named() -> None:
+    with pytest.raises(UserError, match="hops must not be negative, got -1"):
+        SgrlConfig(hops=-1)
+    with pytest.raises(UserError, match=r"momentum must be .* got 1.5"):
+        SgrlConfig(momentum=1.5)
+    with pytest.raises(UserError, match=r"target_lr must be positive, got 0.0"):
+        SgrlConfig(target_lr=0.0)

@@ -1,0 +1,82 @@
+"""Whether training paid: paired differences and the sentence that follows."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from muxgcl.evaluate import paired_difference, verdict
+
+
+def part(values: list[float], seed: int = 0) -> dict[str, Any]:
+    return {"per_split": {"accuracy": values, "split_seed": seed}}
+
+
+def scores(own: list[float], seed: int = 0, **controls: list[float]) -> dict[str, Any]:
+    rivals = {name.replace("_", " "): {"holdout": part(v)} for name, v in controls.items()}
+    return {"holdout": part(own, seed), "controls": rivals}
+
+
+def test_the_best_control_is_the_yardstick_and_differences_are_paired() -> None:
+    found = verdict("mux", scores([81.0, 72, 94], raw=[80.0, 70, 90], A_X=[10.0, 10, 10]))
+    assert found is not None
+    assert (found.control, found.protocol, found.ahead, found.paid) == ("raw", "holdout", 3, True)
+    assert found.difference.mean == pytest.approx((1 + 2 + 4) / 3)
+    assert found.difference.std == pytest.approx(np.std([1, 2, 4], ddof=1))
+    assert found.interval is None
+    assert found.sentence == (
+        "training paid: mux is 2.33 points of accuracy above the best control, raw features "
+        "(paired difference +2.33 ± 1.53 over 3 splits of one training seed; ahead in 3 of 3)"
+    )
+
+
+def test_where_training_did_not_pay_the_control_is_advised() -> None:
+    found = verdict("mux", scores([70.0, 71], A_X=[80.0, 82]))
+    assert found is not None
+    assert found.paid is False
+    assert found.sentence.startswith("training did not pay: mux is 10.50 points of accuracy below")
+    assert "use A X (--method sgc --set steps=1), or try another method" in found.sentence
+
+
+def test_a_difference_within_the_spread_of_the_splits_is_not_called() -> None:
+    found = verdict("mux", scores([80.0, 82], raw=[81.0, 80]))
+    assert found is not None
+    assert found.paid is None
+    assert "no clear difference" in found.sentence
+    assert "use raw features (--method raw), which is cheaper" in found.sentence
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        {},
+        {"holdout": part([80.0])},
+        scores([80.0], seed=1, raw=[70.0]),  # other splits
+        {"clustering": {"nmi": {"mean": 1.0}}, "controls": {"raw": {}}},
+    ],
+)
+def test_what_cannot_be_paired_has_no_verdict(without: dict[str, Any]) -> None:
+    assert verdict("mux", without) is None
+
+
+def test_controls_on_fewer_splits_are_paired_with_the_first_ones() -> None:
+    found = verdict("mux", scores([80.0, 84, 10], raw=[79.0, 81]))
+    assert found is not None
+    assert (found.difference.mean, found.difference.n) == (2.0, 2)
+
+
+def test_five_seeds_have_an_interval_and_four_have_none() -> None:
+    rng = np.random.default_rng(0)
+    rival = rng.normal(80, 2, 10)
+    runs = [scores((rival + 3 + rng.normal(size=10)).tolist(), raw=rival.tolist()) for _ in "12345"]
+    found = verdict("mux", runs)
+    assert found is not None
+    own = np.array([run["holdout"]["per_split"]["accuracy"] for run in runs])
+    want = paired_difference(own, np.tile(rival, (5, 1)))
+    assert found.interval == (want.low, want.high)
+    assert found.paid is True
+    assert f"[{want.low:+.2f}, {want.high:+.2f}] over 5 seeds and 10 splits" in found.sentence
+    fewer = verdict("mux", runs[:4])
+    assert fewer is not None
+    assert fewer.interval is None
+    assert "too few seeds for more" in fewer.sentence
