@@ -13,7 +13,7 @@ from typing import Any
 
 from scipy.stats import spearmanr
 
-from muxgcl.io.files import read_lines
+from muxgcl.io.schema import read_lines
 
 GRAPHS = ("cora", "citeseer", "pubmed", "photo", "computers")
 SIGNS = {

@@ -1,6 +1,7 @@
 """Embedders with scikit-learn's manners: `__init__` stores, `fit` learns, `transform` embeds."""
 
 import sys
+import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Self, TypeAlias
@@ -13,6 +14,7 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding, Loaded, load
 from muxgcl.runs.committee import fit_members
+from muxgcl.runs.fit import collapsed
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 
@@ -100,7 +102,10 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         )
         on_block = teller(plan.train.epochs) if self.verbose else None
         # members have forgotten the graph: a pickle is as small as the weights
-        self.committee_, embedding, fitted = fit_members(plan, prepared, on_block=on_block)
+        committee, embedding, fitted = fit_members(plan, prepared, on_block=on_block)
+        if (told := collapsed(embedding)) is not None:
+            warnings.warn(told, stacklevel=2)
+        self.committee_ = committee  # what is not finite leaves no trace in this estimator
         self.model_, self.seed_, self.encoding_ = self.committee_.methods[0], seed, encoding
         self.embedding_: Array = embedding.numpy()
         self.n_features_in_ = prepared.num_features

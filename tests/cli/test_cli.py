@@ -210,7 +210,7 @@ MISTAKES = {
     "a seed beyond 64 bits": (["run", "GRAPH", "--seed", "9" * 20], "a seed must be between"),
     "a table beyond memory": (
         ["run", "GRAPH", "--method", "grace", "--set", "width=100000000000"],
-        "not enough memory",
+        "width must be a whole number of at most",
     ),
     "no splits": (["run", "GRAPH", "--splits", "0"], "splits must be at least 1"),
     "no public split": (

@@ -6,6 +6,7 @@ import pickle
 import threading
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from torch_geometric.utils import coalesce, degree, subgraph
 
 from muxgcl.errors import UserError
 from muxgcl.io import DATASETS, at_hand, data_root, load_dataset, planted
+from muxgcl.io.checksums import SHA256
 from muxgcl.io.named import SPLIT
 from muxgcl.io.same_nodes import same_nodes
 
@@ -207,6 +209,7 @@ def tiny_photo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         sizes = {"nodes": 5, "edges": 8, "features": 2, "classes": 2} | counts
         url = f"http://127.0.0.1:{server.server_port}/"
+        monkeypatch.setitem(SHA256, DATASETS["photo"].files[0], sha256(content).hexdigest())
         monkeypatch.setitem(DATASETS, "photo", replace(DATASETS["photo"], url=url, **sizes))
 
     yield tmp_path / "root", serve
@@ -228,6 +231,49 @@ def test_a_missing_graph_is_downloaded_once(tiny_photo, monkeypatch: pytest.Monk
     monkeypatch.setattr("muxgcl.io.named.urlopen", None)  # a second download would fail
     assert at_hand("photo", root)
     load_dataset("photo", root)
+
+
+def test_a_download_that_is_not_the_published_file_is_refused(
+    tiny_photo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, serve = tiny_photo
+    serve()
+    monkeypatch.setitem(SHA256, DATASETS["photo"].files[0], "0" * 64)
+    with pytest.raises(UserError, match=r"is not the published file .* nothing was kept"):
+        load_dataset("photo", root)
+    assert not any(path.is_file() for path in root.rglob("*"))
+
+
+def test_a_download_without_end_is_refused(tiny_photo, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, serve = tiny_photo
+    serve()
+    monkeypatch.setattr("muxgcl.io.named.LARGEST", 100)
+    with pytest.raises(UserError, match="is longer than 100 bytes"):
+        load_dataset("photo", root)
+    assert not any(path.is_file() for path in root.rglob("*"))
+
+
+def test_a_file_put_there_by_hand_that_is_another_is_told_and_used(
+    tiny_photo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, serve = tiny_photo
+    serve()
+    load_dataset("photo", root)
+    assert "published" not in capsys.readouterr().err
+    monkeypatch.setitem(SHA256, DATASETS["photo"].files[0], "0" * 64)
+    assert load_dataset("photo", root).num_nodes == 5
+    assert (
+        "is not the published file (its sha256 is another); it is used" in capsys.readouterr().err
+    )
+
+
+@needs_published
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_checksums_are_those_of_the_published_files(name: str) -> None:
+    known = DATASETS[name]
+    for file in known.files:
+        content = (SHARED / known.folder / "raw" / file).read_bytes()
+        assert SHA256[file] == sha256(content).hexdigest()
 
 
 def test_half_a_download_leaves_no_file(tiny_photo) -> None:

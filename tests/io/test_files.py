@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from muxgcl.errors import UserError
-from muxgcl.io.files import LOCK, append_lines, locked, read_lines
+from muxgcl.io.files import LOCK, append_lines, locked
+from muxgcl.io.schema import read_lines
 
 
 @pytest.mark.parametrize("sync", [False, True])

@@ -323,14 +323,14 @@ def test_a_finished_run_folder_is_read_whole(folder: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"[1, 2", b"PK\x03\x04 cut"])
 def test_a_damaged_file_is_named_in_one_line(folder: Path, name: str, content: bytes) -> None:
     (folder / name).write_bytes(content)
-    with pytest.raises(UserError, match=f"{name} is damaged") as caught:
+    with pytest.raises(UserError, match=f"{name} is (damaged|empty)") as caught:
         read_run(folder)
     assert "\n" not in str(caught.value)
 
 
 def test_nothing_is_unpickled(folder: Path) -> None:
     np.savez(folder / "nodes.npz", label=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(UserError, match=r"nodes.npz is damaged"):
+    with pytest.raises(UserError, match=r"nodes.npz, array .label. holds Python objects"):
         read_run(folder)
 
 

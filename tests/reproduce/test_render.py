@@ -14,7 +14,8 @@ from reproduce_cases import FACTS, LEVEL, SMALL, fill, record_of, result_of
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
-from muxgcl.io.files import append_lines, read_lines
+from muxgcl.io.files import append_lines
+from muxgcl.io.schema import read_lines
 from muxgcl.reproduce import coverage, engine, numbers, widths
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words

@@ -102,7 +102,7 @@ def test_damaged_embeddings_and_scores_are_one_clear_line(run: Run) -> None:
 
 def test_pickled_embeddings_are_refused(run: Run) -> None:
     np.savez(run.embeddings_file, id=np.array([{}], dtype=object), embedding=np.zeros((1, 2)))
-    with pytest.raises(UserError, match="damaged"):
+    with pytest.raises(UserError, match="never unpickled"):
         run.embeddings()
 
 
@@ -162,16 +162,16 @@ def test_clearing_removes_a_runs_files_and_no_others(run: Run) -> None:
 def test_what_is_foreign_to_a_run_is_named(tmp_path: Path) -> None:
     run = Run(tmp_path)
     assert run.foreign() is None
-    for name in (".lock", "embedded.npz", "report.html"):
-        (tmp_path / name).write_text("")
-    (tmp_path / "tensorboard").mkdir()
-    assert run.foreign() is None  # leftovers of a run
-    (tmp_path / "thesis.txt").write_text("")
-    assert run.foreign() == "thesis.txt"
-    (tmp_path / "config.toml").write_text('title = "of a web site"')
-    assert run.foreign() == "config.toml"
-    (tmp_path / "config.toml").write_text("[run]\nseed = 0\n")
+    (tmp_path / ".lock").write_text("")
     assert run.foreign() is None
+    (tmp_path / "report.html").write_text("somebody's, as there is no run")
+    assert run.foreign() == "report.html"
+    for other in ('title = "of a web site"', "[run]\nscript = 'make'\n", "[run", "\xff", "- yaml"):
+        (tmp_path / "config.toml").write_text(other, encoding="latin-1")
+        assert run.foreign() == "config.toml"
+    for ours in ("[run]\nseed = 0\n", "[run]\nseed = "):  # the second one was cut short
+        (tmp_path / "config.toml").write_text(ours)
+        assert run.foreign() is None
 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:

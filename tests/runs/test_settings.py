@@ -95,7 +95,7 @@ def test_where_settings_come_from_may_stand_in_a_file_of_them(tmp_path: Path) ->
 
 @pytest.mark.parametrize("tables", [{}, {"run": {}}, {"run": {"method": "grace"}}, {"train": {}}])
 def test_tables_that_are_no_runs_are_one_clear_line(tables: dict[str, dict[str, str]]) -> None:
-    with pytest.raises(UserError, match=r"need \[run\] with '(method|preset)'"):
+    with pytest.raises(UserError, match=r"config.toml: run.(method|preset) is missing"):
         Plan.from_tables(tables)
 
 

@@ -3,7 +3,6 @@
 `run` is what the command line's `run` and `train` call; Python users call it too.
 """
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from muxgcl.graph import Graph
 from muxgcl.io.files import write_atomically
 from muxgcl.io.load import Loaded
 from muxgcl.runs.committee import check_output, mapped, output_map, side_by_side, together
-from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready, train
+from muxgcl.runs.fit import Fitted, Ready, Stopped, collapsed, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import check_scoring, labels_of
@@ -104,6 +103,7 @@ class Job:
     graph: Graph
     plan: Plan
     observer: Observer
+    notes: tuple[str, ...] = ()  # on what will not be scored
 
     @property
     def labels(self) -> NDArray[Any] | None:
@@ -152,9 +152,12 @@ def prepare(
         raise UserError(
             "protocol paper looks at the epochs of one training, not of several members"
         )
+    notes = []
     if options.score:
-        check_scoring(loaded.tensors, options.protocols, options.splits, controls=options.controls)
-    return Job(options, source, loaded, tensors, plan, observer)
+        notes = check_scoring(
+            loaded.tensors, options.protocols, options.splits, controls=options.controls
+        )
+    return Job(options, source, loaded, tensors, plan, observer, tuple(notes))
 
 
 # one run ----------------------------------------------------------------------------------------
@@ -184,6 +187,8 @@ def _run_one(
         for note in [*_notes(job), *notes] if first else notes:
             observer.note(note)
         fitted, z = members_stage(job, ready, run, paper)
+        if (told := collapsed(z)) is not None:
+            observer.note(told)
         save_stage(run, job.loaded, z)
         observer.wrote("embeddings", run.embeddings_file)
         scores = _score(job, plan, run, fitted, z, paper) if options.score else {}
@@ -216,7 +221,7 @@ def _notes(job: Job) -> list[str]:
         notes.append(warning)
     if job.options.score and job.labels is None:
         notes.append("no labels, so nothing is scored (--labels or --label-column names them)")
-    return notes
+    return [*notes, *job.notes]
 
 
 def _paper_protocol(job: Job, plan: Plan, run: Run) -> PaperProtocol | None:
@@ -294,11 +299,7 @@ def train_stage(job: Job, ready: Ready, run: Run, paper: PaperProtocol | None) -
 
 def _peak_before(run: Run) -> float:
     """The peak memory of an earlier stretch of this run."""
-    file = run.path / "diagnostics.json"
-    try:
-        return float(json.loads(file.read_text(encoding="utf-8"))["peak_mib"])
-    except (OSError, ValueError, KeyError):
-        return 0.0
+    return float(run.diagnostics().get("peak_mib", 0.0))
 
 
 def save_stage(run: Run, loaded: Loaded, z: Tensor) -> None:

@@ -20,10 +20,11 @@ from muxgcl.graph import Graph
 from muxgcl.io.save import check_format, save_table
 from muxgcl.runs.committee import restore_members
 from muxgcl.runs.environment import pick_device
+from muxgcl.runs.fit import collapsed
 from muxgcl.runs.folder import Run
 from muxgcl.runs.held_out import held_out_links
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import check_scoring, cluster_scores, plain, score
+from muxgcl.runs.scoring import MOST_SPLITS, check_scoring, cluster_scores, plain, score
 
 Array = NDArray[Any]
 Folder = Path | str
@@ -87,14 +88,19 @@ def embed(
         else:
             loaded = Source(graph, load).open(saved_encoding(trained))
             tensors, ids, notes = Graph.from_data(loaded.tensors), loaded.ids, loaded.notes
-        wanted = tables["data"]["features"]
+        wanted = tables.get("data", {}).get("features")
+        if wanted is None:
+            raise UserError(f"{trained.config_file}: data.features is missing")
         if tensors.num_features != wanted:
             raise UserError(
                 f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
             )
         tensors = tensors.to(pick_device(device))
         committee = restore_members(trained, Plan.from_tables(tables, device=device), tensors)
-        table = committee.embed(tensors).numpy()[-len(ids) :]  # new nodes come last
+        z = committee.embed(tensors)
+        if (told := collapsed(z)) is not None:
+            observer.note(told)
+        table = z.numpy()[-len(ids) :]  # new nodes come last
         for note in notes:
             observer.note(note)
     if path is not None:
@@ -151,7 +157,8 @@ def evaluate_run(
     asked = protocols or ("holdout",)
     if "paper" in asked:
         raise UserError("protocol paper looks at epochs of training: ask for it in `muxgcl run`")
-    check_scoring(loaded.tensors, asked, splits)
+    for note in check_scoring(loaded.tensors, asked, splits):
+        observer.note(note)
     with trained.locked():
         observer.phase("scoring")
         with stops_are_told("scoring", resumable=False):
@@ -244,8 +251,8 @@ def cluster_run(
     method = str(trained.config()["run"].get("method"))
     ids, z = trained.embeddings()
     y = trained.labels()
-    if repeats < 1:
-        raise UserError(f"repeats must be at least 1, got {repeats}")
+    if not 1 <= repeats <= MOST_SPLITS:
+        raise UserError(f"repeats must be from 1 to {MOST_SPLITS:,}, got {repeats:,}")
     if clusters is None:
         if y is None:
             raise UserError("this graph has no labels: say how many clusters with --clusters")

@@ -167,7 +167,12 @@ Splits = Annotated[
 ]
 SplitSeed = Annotated[
     int,
-    typer.Option(help="The seed of the splits, shared by all methods.", rich_help_panel=SCORES),
+    typer.Option(
+        min=0,
+        max=2**32 - 1,
+        help="The seed of the splits, shared by all methods.",
+        rich_help_panel=SCORES,
+    ),
 ]
 Controls = Annotated[
     bool | None,

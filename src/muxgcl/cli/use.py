@@ -157,7 +157,7 @@ def cluster(
         int | None, typer.Option(help="How many clusters; as many as classes by default.")
     ] = None,
     repeats: Annotated[int, typer.Option(help="Independent runs of k-means.")] = 5,
-    seed: o.Seed = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The seed of the first one.")] = 0,
     out: OutFile = None,
     as_json: o.Json = False,
 ) -> None:

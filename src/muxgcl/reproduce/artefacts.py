@@ -43,6 +43,9 @@ REPEATS = 2  # of k-means, a training seed
 SMALL = 10_000  # nodes, below which protocol `paper` is soon done
 
 
+MOST = 10_000  # seeds, or splits
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """How much of each table and figure is wanted."""
@@ -64,9 +67,9 @@ class Scope:
             for name in names or ():
                 if name not in known:
                     raise UserError(unknown_name(what, name, known))
-        if self.seeds < 1 or self.splits < 1:
+        if not (1 <= self.seeds <= MOST and 1 <= self.splits <= MOST):
             raise UserError(
-                f"seeds and splits must be at least 1, got {self.seeds} and {self.splits}"
+                f"seeds and splits must be from 1 to {MOST:,}, got {self.seeds} and {self.splits}"
             )
 
     def columns(self, artefact: str) -> tuple[str, ...]:

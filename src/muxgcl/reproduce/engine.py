@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from muxgcl.evaluate import paired_difference
-from muxgcl.io.files import read_lines
+from muxgcl.io.schema import read_lines
 from muxgcl.reproduce.numbers import interval
 from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.typeset import Table, markdown

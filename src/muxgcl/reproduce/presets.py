@@ -8,7 +8,7 @@ import numpy as np
 
 from muxgcl.evaluate import Difference, paired_difference, summarise
 from muxgcl.io import DATASETS
-from muxgcl.io.files import read_lines
+from muxgcl.io.schema import read_lines
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import FIVE, Scope
 from muxgcl.reproduce.job import settings_of, stated

@@ -1,6 +1,5 @@
 """Make what is missing: train, score, append a line; a killed runner goes on where it stood."""
 
-import os
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
+from muxgcl.io.named import cache_root
 from muxgcl.reproduce.artefacts import trainings
 from muxgcl.reproduce.job import BOUNDS, COMMITTEE, SOFT_NEGATIVES, Job
 from muxgcl.reproduce.readouts import Reader
@@ -148,4 +148,4 @@ class Runner:
 
 def cache_folder() -> Path:
     """Where affinities are kept between runs: they depend on the graph and their settings alone."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muxgcl" / "affinity"
+    return cache_root() / "muxgcl" / "affinity"

@@ -4,7 +4,7 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
 
-from muxgcl.io.files import read_lines
+from muxgcl.io.schema import read_lines
 from muxgcl.reproduce.numbers import DASH
 from muxgcl.reproduce.typeset import Table, markdown
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io.safety import check_size
 from muxgcl.kernels import Backend
 from muxgcl.methods import METHODS, Context, Method
 from muxgcl.runs import auto
@@ -17,6 +18,9 @@ from muxgcl.runs.loop import Capture
 from muxgcl.runs.settings import TrainConfig, hints, preset, split_settings, unknown_name
 
 SEEDS = 1 << 63
+MOST = 10_000_000  # of anything that a setting counts
+MOST_LAYERS = 1000
+WIDTHS = ("width", "hidden", "projection", "projection_out", "predictor")  # of tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,15 +114,19 @@ class Plan:
     ) -> Self:
         """The plan that a run folder's config.toml holds, maybe on another device."""
         run = tables.get("run", {})
-        if missing := [name for name in ("method", "preset", "dataset") if name not in run]:
-            raise UserError(f"the settings of a run need [run] with {missing[0]!r}, got {[*run]}")
-        kind = find_method(run["method"])
-        (train,) = split_settings(tables.get("train", {}), TrainConfig)
-        (settings,) = split_settings(tables.get("method", {}), kind.Config)
+        for name in ("method", "preset", "dataset"):
+            if name not in run:
+                raise UserError(f"config.toml: run.{name} is missing")
         known = {f.name: run[f.name] for f in fields(cls) if f.name in run}
         if device is not None:
             known["device"] = device
-        return cls(train=train, settings=settings, **known)
+        try:
+            kind = find_method(run["method"])
+            (train,) = split_settings(tables.get("train", {}), TrainConfig)
+            (settings,) = split_settings(tables.get("method", {}), kind.Config)
+            return cls(train=train, settings=settings, **known)
+        except UserError as error:
+            raise UserError(f"config.toml: {error}") from None
 
     def of_members(self) -> list["Plan"]:
         """One plan a member, each of them one seed further."""
@@ -164,3 +172,17 @@ def build(
     )
     # weights are drawn on the CPU: the same seed begins with the same weights on every device
     return find_method(plan.method)(graph, plan.settings, context).to(graph.device)
+
+
+def check_sizes(plan: Plan, graph: Graph) -> None:
+    """Refuse widths whose tables have no room, and counts that would never end."""
+    for name, value in asdict(plan.settings).items():
+        if not isinstance(value, int) or isinstance(value, bool):
+            continue
+        most = MOST_LAYERS if name in ("layers", "steps", "embed_steps") else MOST
+        if value > most:
+            shown = f"{value:,}" if value < 10**30 else "a longer number"
+            raise UserError(f"{name} must be a whole number of at most {most:,}, got {shown}")
+        if name.endswith(WIDTHS):
+            rows = max(graph.num_nodes, graph.num_features, value)
+            check_size(f"a table of {name} {value:,}", 4 * rows * value)

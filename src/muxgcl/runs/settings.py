@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from muxgcl.errors import UserError
 
 T = TypeVar("T")
+MOST_EPOCHS = 100_000_000  # a year and more of the shortest ones
 ORIGIN = ("source", "development")  # where a table of settings comes from: no settings
 
 
@@ -25,8 +26,11 @@ class TrainConfig:
     weight_decay: float = 1e-5
 
     def __post_init__(self) -> None:
-        if self.epochs <= 0:
+        if self.epochs < 1:
             raise UserError(f"epochs must be at least 1, got {self.epochs}")
+        if self.epochs > MOST_EPOCHS:
+            shown = f"{self.epochs:,}" if self.epochs < 10**30 else "a longer number"
+            raise UserError(f"epochs must be at most {MOST_EPOCHS:,}, got {shown}")
         if self.lr <= 0 or self.weight_decay < 0:
             raise UserError(
                 "lr must be positive and weight_decay not negative, "
@@ -122,8 +126,10 @@ def convert(key: str, value: Any, hint: Any) -> Any:
     """A value from TOML or from the command line as the type that the field has."""
     try:
         return _convert(value, hint)
-    except (TypeError, ValueError):
-        raise UserError(f"{key} must be {_describe(hint)}, got {value!r}") from None
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        shown = repr(value)
+        shown = shown if len(shown) <= 60 else shown[:60] + "..."
+        raise UserError(f"{key} must be {_describe(hint)}, got {shown}") from None
 
 
 def _convert(value: Any, hint: Any) -> Any:
@@ -169,6 +175,7 @@ def _describe(hint: Any) -> str:
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """One line that names the nearest known names, or all of them."""
     known = list(known)
+    name = name if len(name) <= 60 else name[:60] + "..."
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     return f"unknown {what} {name!r}; {advice}"
