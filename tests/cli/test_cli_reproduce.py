@@ -82,7 +82,7 @@ def test_the_records_of_this_repository_are_sound(capsys: pytest.CaptureFixture[
         (["table6"], "table6"),
         (["table1", "--datasets", "coral"], "unknown dataset 'coral'; did you mean cora?"),
         (["table1", "--methods", "grac"], "unknown method 'grac'; did you mean grace"),
-        (["table1", "--seeds", "0"], "at least 1"),
+        (["table1", "--seeds", "0"], "from 1 to 10,000"),
         (["table1", "--jobs", "-1"], "--jobs"),
         (["table1", "--device", "tpu"], "device must be"),
     ],

@@ -118,7 +118,7 @@ def measure_of(
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
     if not 1 <= splits <= MOST_SPLITS:
-        raise UserError(f"splits must be from 1 to {MOST_SPLITS:,}, got {splits:,}")
+        raise UserError(f"expected from 1 to {MOST_SPLITS:,} splits, got {splits:,}")
     if seeds > MOST_SEEDS:
         raise UserError(f"seeds must be at most {MOST_SEEDS:,}, got {seeds:,}")
     y = labels_of(loaded.tensors)
