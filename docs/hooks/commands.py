@@ -48,14 +48,15 @@ def page() -> str:
 
 def walk(context: Any) -> Iterator[tuple[str, Any, Any]]:
     """Every command that can be typed: its full name, itself and its context."""
-    group = context.command
-    for name in group.list_commands(context):
-        node = group.get_command(context, name)
+    root = context.command
+    for name in root.list_commands(context):
+        node = root.get_command(context, name)
         inner = node.context_class(node, info_name=name, parent=context)
-        if hasattr(node, "list_commands"):
-            yield from walk(inner)
-        else:
+        group = hasattr(node, "list_commands")
+        if not group or node.invoke_without_command:
             yield inner.command_path, node, inner
+        if group:
+            yield from walk(inner)
 
 
 def section(name: str, node: Any, context: Any) -> str:

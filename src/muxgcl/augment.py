@@ -87,7 +87,7 @@ def stacked(
     degrees: Degrees = "received",
 ) -> View:
     """The same with a probability for all edges or for each, and likewise for columns."""
-    propagation = _stacked_propagation(graph, drop, degrees)
+    propagation = stacked_propagation(graph, drop, degrees)
     chance = torch.rand(2, graph.num_features, device=graph.device)
     columns = [c >= p for c, p in zip(chance, mask, strict=True)]
     kept_columns = torch.stack(columns).float()
@@ -99,14 +99,14 @@ def dropped(graph: Graph, drop: Sequence[float], entries: float) -> View:
 
     What is left of the features is scaled up by 1 / (1 - entries); zeros stay zero.
     """
-    propagation = _stacked_propagation(graph, drop)
+    propagation = stacked_propagation(graph, drop)
     return View(propagation, drop_entries(graph.features_twice, entries))
 
 
-def _stacked_propagation(
+def stacked_propagation(
     graph: Graph, drop: Sequence[float | PerEdge], degrees: Degrees = "received"
 ) -> SparseMatrix:
-    """Two copies of the graph, each with its own edges dropped."""
+    """How two copies of the graph propagate, each with its own edges dropped."""
     adjacency = graph.twice
     chance = torch.rand(2, len(adjacency.weight) // 2, device=graph.device)
     kept = torch.cat([c >= p for c, p in zip(chance, drop, strict=True)])

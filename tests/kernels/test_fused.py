@@ -143,6 +143,25 @@ def test_a_table_is_contrasted_with_itself(n: int, views: int, temperature: floa
         assert_agrees(fused.contrast, [unit(views * n, 24)], given, torch.tensor(-0.7), **how)
 
 
+@pytest.mark.parametrize("extra", [-1.5, 3.0, 8.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_negatives_may_count_for_more_than_one(extra: float, weighted: bool) -> None:
+    n = 65
+    weight = pair_weight(n, n, 12) if weighted else None
+    how = {"temperature": 0.2, "nodes": n, "extra": extra}
+    for tables in ([unit(2 * n, 24)], [unit(2 * n, 24) for _ in "ab"]):
+        assert_agrees(fused.contrast, tables, weight, torch.tensor(-0.7), **how)
+
+
+def test_stacked_views_of_different_nodes_share_one_row_of_weights_a_node() -> None:
+    """As a sample with more keys than anchors needs it."""
+    anchors, keys = 30, 70
+    ids = torch.arange(anchors).repeat(2), torch.arange(keys).repeat(2)
+    tables, weight = [unit(2 * anchors, 20), unit(2 * keys, 20)], pair_weight(anchors, keys, 8)
+    upstream = spread(2 * anchors)
+    assert_agrees(fused.negative_sum, tables, weight, upstream, temperature=0.3, nodes=ids)
+
+
 @pytest.mark.small
 @pytest.mark.parametrize("n", [1, 2, 65])
 @pytest.mark.parametrize("temperature", [0.05, 3.0])

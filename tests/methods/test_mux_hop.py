@@ -14,12 +14,14 @@ from muxgcl.augment import View, clean, dropped
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
+from muxgcl.kernels import Sample
 from muxgcl.methods import Context, total
 from muxgcl.methods.mux_hop import MuxHop, MuxHopConfig
 from muxgcl.nn.perceptron import spread
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.settings import TrainConfig
 from muxgcl.seeding import seeded
+from muxgcl.sparse import SparseMatrix
 
 SMALL: dict[str, Any] = {
     "hidden": 12,
@@ -303,3 +305,40 @@ def test_batch_normalisation_in_training_uses_the_nodes_at_hand() -> None:
 def test_a_wrong_setting_is_one_clear_line(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         method_of(graph_of(), **settings)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("convolutions", [0, 1, 2])
+@pytest.mark.parametrize("weights", [(0.5, 0.5), (0.5, 0.25, 0.25), (0.4, 0.0, 0.6)])
+def test_rows_of_a_sample_are_those_of_the_whole_graph(
+    weights: tuple[float, ...], convolutions: int, sparse: bool
+) -> None:
+    """Loss and gradients, from what the rows depend on and from all nodes."""
+    graph = graph_of(30)
+    if not sparse:
+        graph = replace(graph, features=graph.dense_features())
+    elif isinstance(graph.features, Tensor):
+        row, col = graph.features.nonzero().T
+        value, shape = graph.features[row, col], tuple(graph.features.shape)
+        graph = replace(graph, features=SparseMatrix.from_entries(row, col, value, shape))
+    method = method_of(
+        graph,
+        hops=len(weights) - 1,
+        scale_weights=weights,
+        convolutions=convolutions,
+        dropout=0.0,
+        drop_features=0.0,
+    )
+    sample = Sample(torch.tensor([4, 29, 0, 17]), 3, 4, 30)
+    graph = method.scaled(graph)
+    view = dropped(graph, (0.4, 0.4), 0.0)
+    ways = [
+        method.projected(view, method.encoder(view), method.contrast.scales, sample),
+        method._of_rows(graph, view.propagation, sample.rows(2)),
+    ]
+    found = []
+    for unit in ways:
+        loss = total(method.contrast(unit, method.patches, sample))
+        found.append([loss, *torch.autograd.grad(loss, list(method.parameters()))])
+    assert_close(found[1], found[0], rtol=1e-4, atol=1e-5)
+    assert min(grad.abs().max() for grad in found[0][1:]) > 0

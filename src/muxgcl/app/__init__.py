@@ -3,9 +3,10 @@
 `pipeline` trains and judges, `use` works on finished run folders; `cli` only parses and prints.
 """
 
+from muxgcl.app.budget import Budget
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
-from muxgcl.app.pipeline import run, run_seeds
+from muxgcl.app.pipeline import dry_run, run, run_seeds
 from muxgcl.app.result import Result, SeedsResult
 from muxgcl.app.similar import ScoredLinks, neighbours, score_links
 from muxgcl.app.source import Source
@@ -21,6 +22,7 @@ from muxgcl.app.use import (
 )
 
 __all__ = [
+    "Budget",
     "Embedded",
     "Evaluated",
     "LoadOptions",
@@ -31,6 +33,7 @@ __all__ = [
     "SeedsResult",
     "Source",
     "cluster_run",
+    "dry_run",
     "embed",
     "evaluate_run",
     "neighbours",

@@ -1,5 +1,6 @@
 """How a run folder is begun, gone on with, or refused."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,16 @@ from muxgcl.runs.fit import Ready
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import labels_of
+
+
+def as_begun(run: Run, plan: Plan, *, exact: bool) -> Plan:
+    """The plan with the sample that the run was begun with, unless something else is asked for."""
+    if exact or plan.sampling or not run.exists:
+        return plan
+    before = run.config()["run"]
+    if before.get("method") != plan.method:
+        return plan
+    return replace(plan, anchors=before.get("anchors"), keys=before.get("keys"))
 
 
 def refuse_foreign(run: Run) -> None:
@@ -35,8 +46,8 @@ def begin(
 ) -> list[str]:
     """Write the settings of a new run, or check those of one that goes on; notes on what changed.
 
-    A run goes on with the same graph, method, seed, settings, device, backend and capture. Only
-    `epochs` and `members` may grow, and another `output_width` may be asked for.
+    A run goes on with the same graph, method, seed, settings, sample sizes, device, backend and
+    capture. Only `epochs` and `members` may grow, and another `output_width` may be asked for.
     """
     if run.exists and resume:
         return _go_on(run, ready)
@@ -74,6 +85,8 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
     mark = graph_fingerprint(ready.graph)
     _same(run, "graph", before.get("data", {}).get("fingerprint"), mark)
     _same(run, "seed", before["run"].get("seed"), plan.seed)
+    for what, name in {"number of anchors": "anchors", "number of negatives": "keys"}.items():
+        _same(run, what, before["run"].get(name) or "all", getattr(plan, name) or "all")
     for name, now in _where(ready).items():
         _same(run, name.removesuffix("_used"), before["run"].get(name, now), now)
     _same(run, "capture", before["run"].get("capture"), plan.capture)

@@ -18,7 +18,7 @@ class Observer:
     """
 
     def phase(self, name: str) -> None:
-        """A phase begins: loading, preparing, training, scoring, controls or report."""
+        """A phase begins: loading, estimating, preparing, training, scoring, controls or report."""
 
     def step(self, done: int, total: int) -> None:
         """So many steps of a phase are done (estimating affinities, scoring controls)."""

@@ -49,6 +49,10 @@ class RunOptions:
         device: "auto", "cpu", "cuda" or "cuda:N".
         backend: how to compute the contrast; "auto" takes the fused kernel where it runs.
         capture: whether the training step is captured as a CUDA graph.
+        anchors: how many nodes a step contrasts, drawn anew each time; all by default.
+        negatives: with how many nodes it contrasts them; all by default.
+        exact: contrast all nodes with all, however long it takes. Otherwise a training on a CPU
+            that would take more than about ten minutes samples.
         out: the run folder; under runs/ by default.
         resume: go on where the run folder stands; a larger `epochs` trains longer.
         overwrite: replace a run that is there.
@@ -71,6 +75,9 @@ class RunOptions:
     device: str = "auto"
     backend: Backend = "auto"
     capture: Capture = "auto"
+    anchors: int | None = None
+    negatives: int | None = None
+    exact: bool = False
     out: Path | str | None = None
     resume: bool = False
     overwrite: bool = False
@@ -85,6 +92,8 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.resume and self.overwrite:
             raise UserError("resume goes on with a run, overwrite replaces it: ask for one of them")
+        if self.exact and not self.anchors is self.negatives is None:
+            raise UserError("exact contrasts all nodes, anchors and negatives some: ask for one")
 
     @property
     def overrides(self) -> dict[str, Any]:

@@ -3,32 +3,33 @@
 `run` is what the command line's `run` and `train` call; Python users call it too.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
-from muxgcl.app.begin import begin, observed_so_far, refuse_foreign
+from muxgcl.app.begin import as_begun, begin, observed_so_far, refuse_foreign
+from muxgcl.app.budget import Budget
+from muxgcl.app.job import Job, prepare
 from muxgcl.app.judge import controls_stage, report_stage, score_stage, stops_are_told
-from muxgcl.app.log import check_log, logged
+from muxgcl.app.log import logged
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
 from muxgcl.app.result import Result, SeedsResult
-from muxgcl.app.source import Source, save_encoding
+from muxgcl.app.source import save_encoding
 from muxgcl.errors import UserError
-from muxgcl.evaluate import PaperProtocol, verdict
-from muxgcl.graph import Graph
+from muxgcl.evaluate import PaperProtocol, Verdict, verdict
 from muxgcl.io.files import write_atomically
 from muxgcl.io.load import Loaded
+from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import check_output, mapped, output_map, side_by_side, together
+from muxgcl.runs.distributed import first_begins
 from muxgcl.runs.fit import Fitted, Ready, Stopped, collapsed, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import check_scoring, labels_of
-from muxgcl.runs.searched import searched_elsewhere
+from muxgcl.runs.scoring import labels_of
 
 PAPER_EPOCHS = 100  # protocol `paper` looks at this many last epochs
 
@@ -40,6 +41,7 @@ def run(
     load: LoadOptions | None = None,
     observer: Observer | None = None,
     command: str | None = None,
+    workers: Workers | None = None,
 ) -> Result:
     """Train on a graph, embed its nodes and, where there are labels, score and report.
 
@@ -51,6 +53,8 @@ def run(
         load: columns and files, where the graph does not say it all by itself.
         observer: is told of every event; silent by default.
         command: what was typed to have this run, kept with its settings.
+        workers: the processes that train together (`muxgcl.runs.distributed.joined`), each of
+            which calls this; the first alone writes and scores.
 
     Example:
         >>> import tempfile
@@ -63,8 +67,21 @@ def run(
         >>> result.embedding.shape
         (60, 48)
     """
-    job = prepare(graph, options or RunOptions(), load, observer)
+    job = prepare(graph, options or RunOptions(), load, observer, workers=workers)
     return _run_one(job, job.plan, job.folder(job.plan), command)
+
+
+def dry_run(
+    graph: Any,
+    options: RunOptions | None = None,
+    *,
+    load: LoadOptions | None = None,
+    observer: Observer | None = None,
+) -> Budget:
+    """What a run would take, and the sample that it would have; nothing is trained or written."""
+    options = options or RunOptions()
+    job = prepare(graph, replace(options, resume=False), load, observer, always=True)
+    return job.budget
 
 
 def run_seeds(
@@ -75,89 +92,21 @@ def run_seeds(
     load: LoadOptions | None = None,
     observer: Observer | None = None,
     command: str | None = None,
+    workers: Workers | None = None,
 ) -> SeedsResult:
     """The same with so many seeds, counted up from that of the options; a folder each."""
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
-    job = prepare(graph, options or RunOptions(), load, observer)
+    several = seeds > 1
+    job = prepare(graph, options or RunOptions(), load, observer, workers=workers, several=several)
     step = job.plan.members  # no two runs share a member
     plans = [replace(job.plan, seed=job.plan.seed + k * step) for k in range(seeds)]
     return SeedsResult(
         tuple(
-            _run_one(job, plan, job.folder(plan, several=seeds > 1), command, first=k == 0)
+            _run_one(job, plan, job.folder(plan, several=several), command, first=k == 0)
             for k, plan in enumerate(plans)
         )
     )
-
-
-# prepare ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Job:
-    """What all seeds of a run share."""
-
-    options: RunOptions
-    source: Source
-    loaded: Loaded
-    graph: Graph
-    plan: Plan
-    observer: Observer
-    notes: tuple[str, ...] = ()  # on what will not be scored
-
-    @property
-    def labels(self) -> NDArray[Any] | None:
-        """One class a node, where they are to be used."""
-        return labels_of(self.loaded.tensors) if self.options.score else None
-
-    @property
-    def protocols(self) -> tuple[str, ...]:
-        """How to classify."""
-        return self.options.protocols or ("holdout",)
-
-    def folder(self, plan: Plan, *, several: bool = False) -> Path:
-        """Where a run is kept; by default under a name that says what it is."""
-        if self.options.out is not None:
-            out = Path(self.options.out)
-            return out / f"seed{plan.seed}" if several else out
-        preset = Path(plan.preset).stem  # it may be a file
-        return Path("runs") / f"{plan.dataset}-{plan.method}-{preset}-seed{plan.seed}"
-
-
-def prepare(
-    graph: Any, options: RunOptions, load: LoadOptions | None, observer: Observer | None
-) -> Job:
-    """Load the graph and choose settings; nothing is written."""
-    observer = observer or Observer()
-    check_log(options.log)
-    source = Source(graph, load or LoadOptions())
-    observer.phase("loading")
-    with stops_are_told("loading", resumable=False):
-        loaded = source.open()
-        tensors = Graph.from_data(loaded.tensors)
-    plan = Plan.make(
-        options.method,
-        options.preset or source.preset,
-        source.dataset,
-        options.overrides,
-        graph=tensors,
-        seed=options.seed,
-        device=options.device,
-        backend=options.backend,
-        capture=options.capture,
-        members=options.members,
-        output_width=options.output_width,
-    )
-    if plan.members > 1 and "paper" in (options.protocols or ()):
-        raise UserError(
-            "protocol paper looks at the epochs of one training, not of several members"
-        )
-    notes = []
-    if options.score:
-        notes = check_scoring(
-            loaded.tensors, options.protocols, options.splits, controls=options.controls
-        )
-    return Job(options, source, loaded, tensors, plan, observer, tuple(notes))
 
 
 # one run ----------------------------------------------------------------------------------------
@@ -167,24 +116,29 @@ def _run_one(
     job: Job, plan: Plan, folder: Path, command: str | None, *, first: bool = True
 ) -> Result:
     """Do what is not done yet."""
-    run, options, observer = Run(folder), job.options, job.observer
+    run, options, observer, workers = Run(folder), job.options, job.observer, job.workers
     refuse_foreign(run)
+    if options.resume:
+        plan = as_begun(run, plan, exact=options.exact)
     observer.phase("preparing")
     with stops_are_told("preparing", resumable=False):
         ready = _ready(job, plan, run)
         check_output(plan, ready)
+    if workers is not None and workers.rank > 0:
+        return _train_beside(job, ready, folder)
     with run.locked():
-        notes = begin(
-            run,
-            ready,
-            job.source,
-            job.loaded,
-            resume=options.resume,
-            overwrite=options.overwrite,
-            command=command,
-        )
-        paper = _paper_protocol(job, plan, run)
-        for note in [*_notes(job), *notes] if first else notes:
+        with first_begins(workers):
+            notes = begin(
+                run,
+                ready,
+                job.source,
+                job.loaded,
+                resume=options.resume,
+                overwrite=options.overwrite,
+                command=command,
+            )
+            paper = _paper_protocol(job, plan, run)
+        for note in [*job.notes, *notes] if first else notes:
             observer.note(note)
         fitted, z = members_stage(job, ready, run, paper)
         if (told := collapsed(z)) is not None:
@@ -197,9 +151,32 @@ def _run_one(
             observer.scores(plan.method, scores, judged)
         if options.score and options.report:
             report_stage(run, observer)
+    return _result(job, ready, folder, fitted, z, scores, judged)
+
+
+def _train_beside(job: Job, ready: Ready, folder: Path) -> Result:
+    """The part of a worker that is not the first: it trains, and leaves the rest to that one."""
+    with first_begins(ready.workers):
+        pass
+    watched = job.labels is not None and "paper" in job.protocols  # stop where the first one does
+    look = (lambda epoch, z: None) if watched else None
+    with stops_are_told("training"):
+        fitted = train(ready, observe=look, observe_last=PAPER_EPOCHS)
+    return _result(job, ready, folder, fitted, fitted.embed(), {}, None)
+
+
+def _result(
+    job: Job,
+    ready: Ready,
+    folder: Path,
+    fitted: Fitted,
+    z: Tensor,
+    scores: dict[str, Any],
+    judged: Verdict | None,
+) -> Result:
     return Result(
-        path=run.path,
-        plan=plan,
+        path=folder,
+        plan=ready.plan,
         ids=job.loaded.ids,
         embedding=z.numpy(),
         scores=scores,
@@ -211,17 +188,6 @@ def _run_one(
         device=fitted.device,
         backend=fitted.backend,
     )
-
-
-def _notes(job: Job) -> list[str]:
-    """What was done to the data, what `auto` picked and why, and what is missing."""
-    notes = [*job.loaded.notes]
-    notes += [f"{choice.key} = {choice.value}: {choice.reason}" for choice in job.plan.choices]
-    if warning := searched_elsewhere(job.plan.preset, job.labels):
-        notes.append(warning)
-    if job.options.score and job.labels is None:
-        notes.append("no labels, so nothing is scored (--labels or --label-column names them)")
-    return [*notes, *job.notes]
 
 
 def _paper_protocol(job: Job, plan: Plan, run: Run) -> PaperProtocol | None:
@@ -236,7 +202,8 @@ def _paper_protocol(job: Job, plan: Plan, run: Run) -> PaperProtocol | None:
 
 def _ready(job: Job, plan: Plan, run: Run) -> Ready:
     cache = run.path.parent / ".affinity"
-    return make_ready(plan, job.graph, cache=cache, on_prepare=job.observer.step)
+    step, workers = job.observer.step, job.workers
+    return make_ready(plan, job.graph, cache=cache, on_prepare=step, workers=workers)
 
 
 def members_stage(

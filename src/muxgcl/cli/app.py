@@ -15,6 +15,8 @@ from typer.core import TyperGroup
 from muxgcl import __version__
 from muxgcl.errors import UserError
 from muxgcl.io.safety import is_unicode
+from muxgcl.kernels.ring import LostWorker
+from muxgcl.runs.distributed import silent
 from muxgcl.runs.fit import Stopped
 
 INTERRUPTED = 128 + signal.SIGINT  # what a shell expects of a program stopped by Ctrl-C
@@ -107,6 +109,8 @@ def run(arguments: list[str]) -> int:
         return stop.exit_code
     except Stopped as stop:
         return _fail(str(stop), 128 + stop.number, debug)
+    except LostWorker as error:
+        return _fail(str(error), 2, debug, always=True)
     except UserError as error:
         return _fail(str(error), 2, debug)
     except UsageError as error:
@@ -169,9 +173,10 @@ def _to_do(error: BaseException) -> str:
     return "for this"
 
 
-def _fail(message: str, status: int, debug: bool) -> int:
+def _fail(message: str, status: int, debug: bool, *, always: bool = False) -> int:
+    """Tell what is wrong; of several workers the first one does, or who misses another."""
     if debug:
         traceback.print_exc()
-    if message:  # there is none where the help page was the answer
+    if message and (always or not silent()):  # there is none where the help page was the answer
         print(f"muxgcl: {' '.join(message.split())}", file=sys.stderr)
     return status

@@ -1,14 +1,32 @@
 """`muxgcl methods` and `muxgcl datasets`: what there is."""
 
 import json
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from muxgcl.cli.app import app
 from muxgcl.cli.options import DataRoot, Json
 from muxgcl.io import DATASETS, at_hand
+from muxgcl.io.sbm import Sbm, make_sbm
 from muxgcl.methods import METHODS
+
+datasets = typer.Typer()
+app.add_typer(datasets, name="datasets")
+
+
+DEFAULT = Sbm()
+
+
+class Kind(StrEnum):
+    """Models of graphs."""
+
+    sbm = "sbm"
 
 
 @app.command()
@@ -34,9 +52,13 @@ def methods(as_json: Json = False) -> None:
     Console().print(table)
 
 
-@app.command()
-def datasets(data_root: DataRoot = None, as_json: Json = False) -> None:
+@datasets.callback(invoke_without_command=True)
+def list_datasets(
+    context: typer.Context, data_root: DataRoot = None, as_json: Json = False
+) -> None:
     """List the datasets: size, and whether they are at hand."""
+    if context.invoked_subcommand is not None:
+        return
     rows = [
         {
             "dataset": name,
@@ -69,3 +91,43 @@ def datasets(data_root: DataRoot = None, as_json: Json = False) -> None:
         counts = [f"{row[key]:,}" for key in ("nodes", "edges", "features", "classes")]
         table.add_row(str(row["dataset"]), *counts, place, str(row["title"]))
     Console().print(table)
+
+
+@datasets.command()
+def make(
+    kind: Annotated[
+        Kind, typer.Argument(help="sbm: a degree-corrected block model with words as features.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="A new folder for the graph.")],
+    nodes: Annotated[int, typer.Option(help="How many nodes.")] = DEFAULT.nodes,
+    classes: Annotated[int, typer.Option(help="How many classes.")] = DEFAULT.classes,
+    features: Annotated[int, typer.Option(help="Words in the vocabulary.")] = DEFAULT.features,
+    degree: Annotated[
+        float, typer.Option(help="Neighbours of a node on average.")
+    ] = DEFAULT.degree,
+    homophily: Annotated[
+        float, typer.Option(help="Share of edges that stay in the class for certain.")
+    ] = DEFAULT.homophily,
+    words: Annotated[int, typer.Option(help="Words of a node.")] = DEFAULT.words,
+    signal: Annotated[
+        float, typer.Option(help="Share of a node's words that come from its class.")
+    ] = DEFAULT.signal,
+    seed: Annotated[int, typer.Option(help="The one source of chance.")] = DEFAULT.seed,
+    as_json: Json = False,
+) -> None:
+    """Make a graph of any size and write it to a folder, which `muxgcl run` takes as a graph."""
+    model = Sbm(
+        nodes=nodes,
+        classes=classes,
+        features=features,
+        degree=degree,
+        homophily=homophily,
+        words=words,
+        signal=signal,
+        seed=seed,
+    )
+    make_sbm(out, model)
+    if as_json:
+        print(json.dumps({"folder": str(out), "kind": kind.value, **asdict(model)}))
+    else:
+        Console(stderr=True).print(f"written to {out}: {nodes:,} nodes, {classes} classes")

@@ -123,6 +123,41 @@ Capture = Annotated[
         help="Capture the training step as a CUDA graph (GPU only).", rich_help_panel=TRAINING
     ),
 ]
+Anchors = Annotated[
+    int | None,
+    typer.Option(
+        "--anchors",
+        metavar="B",
+        help="Nodes that a step contrasts, drawn anew each time; all by default, or as many as "
+        "about ten minutes on a CPU allow.",
+        rich_help_panel=TRAINING,
+    ),
+]
+Negatives = Annotated[
+    int | None,
+    typer.Option(
+        "--negatives",
+        metavar="M",
+        help="Nodes that they are contrasted with; all by default, or as --anchors.",
+        rich_help_panel=TRAINING,
+    ),
+]
+Exact = Annotated[
+    bool,
+    typer.Option(
+        "--exact",
+        help="Contrast all nodes with all, however long it takes.",
+        rich_help_panel=TRAINING,
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Tell what it would take, and stop: nothing is trained or written.",
+        rich_help_panel=TRAINING,
+    ),
+]
 LogOption = Annotated[
     Log | None,
     typer.Option(

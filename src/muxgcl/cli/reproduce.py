@@ -22,6 +22,7 @@ from muxgcl.reproduce.job import COMMITTEE, CONTROLS, Job
 from muxgcl.reproduce.records import Record, Shelf
 from muxgcl.reproduce.runner import Outcome, Runner
 from muxgcl.reproduce.searches import search_doubts, search_files
+from muxgcl.reproduce.shard import Share
 from muxgcl.reproduce.typeset import markdown
 
 Artefact = StrEnum("Artefact", [*ARTEFACTS, "all"])  # type: ignore[misc]
@@ -57,6 +58,10 @@ def reproduce(
     time_limit: Annotated[
         float | None, typer.Option(help="Start no new training after this many seconds.")
     ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="Only the I-th of N shares, for one of N machines."),
+    ] = None,
     device: options.Device = "auto",
     data_root: options.DataRoot = None,
     as_json: options.Json = False,
@@ -80,6 +85,7 @@ def reproduce(
         epochs=epochs,
         parts=_names(parts) or tuple(HOP_PARTS),
     )
+    share = None if shard is None else Share.parse(shard)
     outcome = Outcome()
     if not render_only:
         runner = Runner(
@@ -89,7 +95,9 @@ def reproduce(
             time_limit=time_limit,
             data_root=data_root,
         )
-        outcome = _run(runner, _can_run(plan(wanted, scope), data_root, asked=datasets is not None))
+        jobs_of_all = plan(wanted, scope)
+        mine = jobs_of_all if share is None else share.of(jobs_of_all)
+        outcome = _run(runner, _can_run(mine, data_root, asked=datasets is not None))
     summary = _render(wanted, shelf, scope, out, as_json)
     if as_json:
         print(json.dumps(summary | _told(outcome)))

@@ -5,11 +5,16 @@ import shlex
 import sys
 
 from muxgcl.app import LoadOptions, Result, RunOptions, SeedsResult
+from muxgcl.app import dry_run as dry_run_app
 from muxgcl.app import run as run_app
 from muxgcl.app import run_seeds as run_seeds_app
 from muxgcl.cli import options as o
 from muxgcl.cli.app import app
+from muxgcl.cli.progress import results
 from muxgcl.cli.screen import Screen
+from muxgcl.kernels.ring import LostWorker
+from muxgcl.runs.distributed import joined
+from muxgcl.runs.environment import limit_threads
 from muxgcl.runs.fit import Stopped
 from muxgcl.runs.settings import parse_pairs
 
@@ -28,6 +33,10 @@ def run(
     device: o.Device = "auto",
     backend: o.BackendName = "auto",
     capture: o.Capture = o.CaptureMode.auto,
+    anchors: o.Anchors = None,
+    negatives: o.Negatives = None,
+    exact: o.Exact = False,
+    dry_run: o.DryRun = False,
     log: o.LogOption = None,
     out: o.Out = None,
     resume: o.Resume = False,
@@ -65,6 +74,9 @@ def run(
         device=device,
         backend=backend,
         capture=capture.value,
+        anchors=anchors,
+        negatives=negatives,
+        exact=exact,
         log=None if log is None else log.value,
         out=out,
         resume=resume,
@@ -86,7 +98,10 @@ def run(
         weight=weight,
         header=header,
     )
-    _run(graph, options, load, seeds=seeds, quiet=quiet, as_json=as_json)
+    if dry_run:
+        _estimate(graph, options, load, seeds=seeds, quiet=quiet, as_json=as_json)
+    else:
+        _run(graph, options, load, seeds=seeds, quiet=quiet, as_json=as_json)
 
 
 @app.command()
@@ -102,6 +117,10 @@ def train(
     device: o.Device = "auto",
     backend: o.BackendName = "auto",
     capture: o.Capture = o.CaptureMode.auto,
+    anchors: o.Anchors = None,
+    negatives: o.Negatives = None,
+    exact: o.Exact = False,
+    dry_run: o.DryRun = False,
     log: o.LogOption = None,
     out: o.Out = None,
     resume: o.Resume = False,
@@ -130,6 +149,9 @@ def train(
         device=device,
         backend=backend,
         capture=capture.value,
+        anchors=anchors,
+        negatives=negatives,
+        exact=exact,
         log=None if log is None else log.value,
         out=out,
         resume=resume,
@@ -148,7 +170,10 @@ def train(
         weight=weight,
         header=header,
     )
-    _run(graph, options, load, seeds=1, quiet=quiet, as_json=as_json)
+    if dry_run:
+        _estimate(graph, options, load, seeds=1, quiet=quiet, as_json=as_json)
+    else:
+        _run(graph, options, load, seeds=1, quiet=quiet, as_json=as_json)
 
 
 def _run(
@@ -161,24 +186,52 @@ def _run(
     as_json: bool,
 ) -> None:
     command = _command()
-    with Screen(quiet=quiet, as_json=as_json) as screen:
+    limit_threads()
+    with joined(options.device) as workers, Screen(quiet=quiet, as_json=as_json) as screen:
+        first = workers is None or workers.rank == 0
+        observer = screen if first else None
         result: Result | SeedsResult
         try:
             if seeds == 1:
-                result = run_app(graph, options, load=load, observer=screen, command=command)
+                result = run_app(
+                    graph, options, load=load, observer=observer, command=command, workers=workers
+                )
             else:
                 result = run_seeds_app(
-                    graph, seeds, options, load=load, observer=screen, command=command
+                    graph,
+                    seeds,
+                    options,
+                    load=load,
+                    observer=observer,
+                    command=command,
+                    workers=workers,
                 )
         except Stopped as stop:
             if stop.resumable:
                 message = f"{stop}; go on with: {_command(resume=True)}"
                 raise Stopped(message, stop.number) from None
             raise
-        if isinstance(result, SeedsResult) and result.scores:
+        except LostWorker as lost:
+            then = f"; go on from the last checkpoint with: {_command(resume=True)}"
+            raise LostWorker(lost.reason, then) from None
+        if first and isinstance(result, SeedsResult) and result.scores:
             screen.over_seeds(options.method, seeds, result.scores, result.verdict)
-    if as_json:
+    if first and as_json:
         print(json.dumps(result.to_dict()))
+
+
+def _estimate(
+    graph: str, options: RunOptions, load: LoadOptions, *, seeds: int, quiet: bool, as_json: bool
+) -> None:
+    limit_threads()
+    with Screen(quiet=quiet, as_json=as_json) as screen:
+        found = dry_run_app(graph, options, load=load, observer=screen)
+    if as_json:
+        print(json.dumps(found.to_dict()))
+        return
+    each = f", for each of {seeds} seeds" if seeds > 1 else ""
+    lines = found.notes or (f"there is no estimate for {found.plan.method}",)
+    results.print("\n".join([*lines[:-1], lines[-1] + each]))
 
 
 def _command(*, resume: bool = False) -> str:

@@ -27,6 +27,7 @@ from muxgcl.runs.loop import Epoch
 FIRST_LINE, NEXT_LINES = 2.0, 30.0  # seconds of silence where there is no terminal
 WORDS = {
     "loading": "loading the graph",
+    "estimating": "estimating time and memory",
     "preparing": "preparing",
     "training": "training",
     "scoring": "scoring the embeddings",

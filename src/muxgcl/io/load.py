@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from muxgcl.errors import UserError
+from muxgcl.io.array_folder import is_array_folder, read_array_folder
 from muxgcl.io.assemble import Loaded, assemble
 from muxgcl.io.encode import Encoding
+from muxgcl.io.nodes import NodeTable
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table
 from muxgcl.tensors import is_pyg
@@ -38,9 +40,9 @@ def load(
 
     Args:
         source: an edge list (`.csv`, `.tsv`, `.txt`, `.parquet`), a folder with `edges.*` and maybe
-            `nodes.*`, a GNN-benchmark `.npz`, GraphML, GEXF; or a PyG `Data`, a NetworkX graph, a
-            scipy adjacency matrix, a pandas frame of edges, an edge index; or a pair of one of
-            these and its features.
+            `nodes.*`, a folder of arrays as `make_sbm` writes it, a GNN-benchmark `.npz`, GraphML,
+            GEXF; or a PyG `Data`, a NetworkX graph, a scipy adjacency matrix, a pandas frame of
+            edges, an edge index; or a pair of one of these and its features.
         features: a table joined by id (`.csv`, `.parquet`, a frame), or a matrix whose rows are the
             nodes 0, 1, ... (`.npy`, `.npz`, an array, a tensor, a scipy matrix).
         labels: the same for labels, an array with one for each node; may be the very file of
@@ -72,10 +74,15 @@ def load(
     apart = labels is not None and not same_table(features, labels)
     edge_columns = EdgeColumns(source_column, target_column, weight_column)
     columns = NodeColumns(id_column, label_column, label_elsewhere=apart)
-    if isinstance(source, str | Path) and Path(source).is_dir():
-        source, beside = in_folder(Path(source))
-        features = beside if features is None else features
-    edges, own = read_graph(source, edge_columns, columns, header)
+    folder = Path(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
+    own: NodeTable | None
+    if folder is not None and is_array_folder(folder):
+        edges, own = read_array_folder(folder)
+    else:
+        if folder is not None:
+            source, beside = in_folder(folder)
+            features = beside if features is None else features
+        edges, own = read_graph(source, edge_columns, columns, header)
     nodes = own if features is None else read_nodes(features, "the features", columns, header)
     named = None
     if apart:

@@ -13,6 +13,7 @@ from torch import Tensor
 from muxgcl.errors import UserError
 from muxgcl.kernels.pair_function import Exponential, LogGap, PairFunction, Sigmoid
 from muxgcl.kernels.pair_weight import Ids, PairWeight
+from muxgcl.kernels.sampling import ALL, Chooser, PerAnchor, Sample, Sampling, Selection, taken
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
 # a backend's name, or "fused/tf32": with the precision of its products; "/fp32" keeps all products
@@ -47,9 +48,17 @@ def negative_sum(
     temperature: float,
     nodes: Ids = None,
     backend: Backend = "auto",
-) -> PerNode:
-    """Sum over the other nodes' keys of `weight * exp((cosine - 1) / temperature)`."""
-    function = _function("negative_sum", resolve(backend, cuda=anchor.is_cuda))
+    sample: Sample | None = None,
+) -> PerAnchor:
+    """Sum over the other nodes' keys of `weight * exp((cosine - 1) / temperature)`.
+
+    With a `sample`, all tables hold the rows of its nodes; the sums are those of its anchors,
+    estimated from its keys.
+    """
+    functions = partial(_function, backend=resolve(backend, cuda=anchor.is_cuda))
+    if sample is not None:
+        return sample.negative_sum(functions, anchor, keys, weight, temperature=temperature)
+    function = functions("negative_sum")
     return function(anchor, keys, weight, temperature=temperature, nodes=nodes)
 
 
@@ -74,14 +83,19 @@ def contrast(
     temperature: float,
     nodes: int | None = None,
     backend: Backend = "auto",
+    sample: Selection | None = None,
 ) -> Scalar:
     """Mean over the anchors of the InfoNCE loss with weighted negatives.
 
-    The positive of an anchor is its own node in the next view of the keys.
+    The positive of an anchor is its own node in the next view of the keys. With a `sample`, all
+    tables hold the rows of its nodes, and this is an estimate.
     """
     if backend == "auto" and temperature < COLD:
         backend = "chunked"
-    function = _function("contrast", resolve(backend, cuda=anchor.is_cuda))
+    functions = partial(_function, backend=resolve(backend, cuda=anchor.is_cuda))
+    if sample is not None:
+        return sample.contrast(functions, anchor, keys, weight, temperature=temperature)
+    function = functions("contrast")
     return function(anchor, keys, weight, temperature=temperature, nodes=nodes)
 
 
@@ -92,17 +106,24 @@ def _function(name: str, backend: Backend) -> Callable[..., Tensor]:
 
 
 __all__ = [
+    "ALL",
     "BACKENDS",
     "PRECISIONS",
     "Backend",
+    "Chooser",
     "Exponential",
     "Ids",
     "LogGap",
     "PairFunction",
     "PairWeight",
+    "PerAnchor",
+    "Sample",
+    "Sampling",
+    "Selection",
     "Sigmoid",
     "contrast",
     "negative_sum",
     "pair_sum",
     "resolve",
+    "taken",
 ]

@@ -88,7 +88,10 @@ class _Tiles:
             alpha=1 / self.temperature,
         ).exp_()  # [views * b, m]
         if self.weight is not None:
-            tile = self.weight.tile(start, stop)  # [b, nodes of the keys]
+            if isinstance(self.ids, tuple):  # rows of stacked views, one after another
+                tile = self.weight.of(self.weight.rows[rows % len(self.weight.rows)])
+            else:
+                tile = self.weight.tile(start, stop)  # [b, nodes of the keys]
             push.view(self.views, block, -1, tile.shape[1]).mul_(tile[None, :, None])
         return self.without_own(push, rows, start, stop)
 
@@ -177,11 +180,18 @@ class _PairSum(torch.autograd.Function):
 class _Contrast(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, anchor: Tensor, keys: Tensor, weight: Any, t: float, nodes: int | None
+        ctx: Any,
+        anchor: Tensor,
+        keys: Tensor,
+        weight: Any,
+        t: float,
+        nodes: int | None,
+        extra: float,
     ) -> Tensor:
         step = nodes or len(anchor)
         positive = keys.roll(-step, 0)
-        pull = ((anchor * positive).sum(1) - 1) / t
+        # log(e^pull + S e^extra) - pull depends on the difference of pull and extra alone
+        pull = ((anchor * positive).sum(1) - 1) / t - extra
         d_anchor, d_positive = torch.empty_like(anchor), torch.empty_like(positive)
         d_keys = torch.zeros_like(keys)
         loss = anchor.new_zeros(())
@@ -201,7 +211,7 @@ class _Contrast(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        return (*(grads[0] * d for d in ctx.saved_tensors), None, None, None)
+        return (*(grads[0] * d for d in ctx.saved_tensors), None, None, None, None)
 
 
 def negative_sum(
@@ -232,7 +242,8 @@ def contrast(
     *,
     temperature: float,
     nodes: int | None = None,
+    extra: float = 0.0,
 ) -> Scalar:
     """Row-tiled twin of `reference.contrast`; forward already holds every gradient."""
-    found: Tensor = _Contrast.apply(anchor, keys, weight, temperature, nodes)
+    found: Tensor = _Contrast.apply(anchor, keys, weight, temperature, nodes, extra)
     return found

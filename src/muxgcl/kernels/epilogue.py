@@ -29,6 +29,7 @@ def _loss(
     parts,
     step,
     rate,  # 1 / temperature
+    extra,  # the logarithm of how often a negative counts
     drop,  # 1 / lift
     D: tl.constexpr,
     ROWS: tl.constexpr,
@@ -49,7 +50,7 @@ def _loss(
         if pull_ptr is not None:
             pulls += tl.load(pull_ptr + part_row[:, None] * D + across, mask=inside, other=0.0)
     sums *= drop
-    pull = (tl.sum(anchor * positive, 1) - 1) * rate
+    pull = (tl.sum(anchor * positive, 1) - 1) * rate - extra  # as if each counted once
     match = tl.exp(pull)
     whole = match + sums
     push = sums / whole
@@ -113,6 +114,7 @@ def losses(
     sums: Tensor,
     pulls: Tensor | None = None,
     d_anchor: Tensor | None = None,
+    extra: float = 0.0,
 ) -> Tensor:
     """Loss, W and S / W of every anchor [3, n].
 
@@ -125,6 +127,7 @@ def losses(
         sums: parts of S, from a walk.
         pulls: parts of V, from the same walk.
         d_anchor: where the anchors' gradient goes; that needs the pulls.
+        extra: every negative counts `exp(extra)` times.
     """
     n, d = anchor.shape
     width = max(16, triton.next_power_of_2(d))
@@ -142,6 +145,7 @@ def losses(
             len(sums),
             step,
             1 / temperature,
+            float(extra),
             most / LARGEST,
             D=width,
             ROWS=TILE // width,

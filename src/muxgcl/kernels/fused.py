@@ -122,12 +122,13 @@ class _Contrast(torch.autograd.Function):
         temperature: float,
         nodes: int | None,
         precision: Precision,
+        extra: float,
     ) -> Tensor:
         pairs = _pairs(anchor, keys, weight, temperature, nodes, precision)
         sums, pulls = pairs.forward()  # [parts, n], [parts, n, D]
         d_anchor = torch.empty_like(anchor, dtype=torch.float32)
         step = nodes or len(anchor)
-        found = losses(anchor, keys, step, temperature, pairs.most, sums, pulls, d_anchor)
+        found = losses(anchor, keys, step, temperature, pairs.most, sums, pulls, d_anchor, extra)
         loss, whole, push = found
         ctx.save_for_backward(anchor, whole, push, d_anchor)
         ctx.pairs, ctx.step, ctx.dtype = pairs, step, keys.dtype
@@ -143,7 +144,7 @@ class _Contrast(torch.autograd.Function):
             pulls = ctx.pairs.backward((LARGEST / whole).log2(), logarithms=True)
             lift = LARGEST / ctx.pairs.most
             d_keys = gradient_of_keys(anchor, push, pulls, share, ctx.step, lift, ctx.dtype)
-        return (d_anchor * share).to(anchor.dtype), d_keys, None, None, None, None
+        return (d_anchor * share).to(anchor.dtype), d_keys, *[None] * 5
 
 
 class _SelfContrast(torch.autograd.Function):
@@ -163,10 +164,12 @@ class _SelfContrast(torch.autograd.Function):
         temperature: float,
         nodes: int | None,
         precision: Precision,
+        extra: float,
     ) -> Tensor:
         pairs = _pairs(anchor, anchor, weight, temperature, nodes, precision)
         step = nodes or len(anchor)
-        loss, whole, push = losses(anchor, anchor, step, temperature, pairs.most, pairs.sums())
+        sums, most = pairs.sums(), pairs.most
+        loss, whole, push = losses(anchor, anchor, step, temperature, most, sums, extra=extra)
         ctx.save_for_backward(anchor, whole, push)
         ctx.pairs, ctx.step = pairs, step
         return loss.mean()
@@ -178,13 +181,7 @@ class _SelfContrast(torch.autograd.Function):
         lift = LARGEST / 2  # no push exceeds either whole, and there are two of them
         pulls = ctx.pairs.backward(lift / whole, own_too=True)
         rest = ctx.step, lift / ctx.pairs.most, anchor.dtype
-        return (
-            gradient_of_keys(anchor, push, pulls, share, *rest, both=True),
-            None,
-            None,
-            None,
-            None,
-        )
+        return gradient_of_keys(anchor, push, pulls, share, *rest, both=True), *[None] * 5
 
 
 class _NegativeSum(torch.autograd.Function):
@@ -322,8 +319,10 @@ def contrast(
     temperature: float,
     nodes: int | None = None,
     precision: Precision | None = None,
+    extra: float = 0.0,
 ) -> Scalar:
     """Fused twin of `reference.contrast`, for unit rows of up to 1024 numbers."""
+    precision = precision or PRECISION
     if anchor is keys and (weight is None or weight.rows is weight.cols):
-        return _SelfContrast.apply(anchor, weight, temperature, nodes, precision or PRECISION)
-    return _Contrast.apply(anchor, keys, weight, temperature, nodes, precision or PRECISION)
+        return _SelfContrast.apply(anchor, weight, temperature, nodes, precision, extra)
+    return _Contrast.apply(anchor, keys, weight, temperature, nodes, precision, extra)

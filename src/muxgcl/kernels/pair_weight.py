@@ -29,12 +29,20 @@ class PairWeight:
 
     def tile(self, start: int, stop: int) -> Float[Tensor, "b m"]:
         """Weights of the nodes `start:stop` against all nodes of `cols`."""
-        cosine = self.rows[start:stop] @ self.cols.T
+        return self.of(self.rows[start:stop])
+
+    def of(self, rows: Float[Tensor, "b r"]) -> Float[Tensor, "b m"]:
+        """Weights of nodes with these rows against all nodes of `cols`."""
+        cosine = rows @ self.cols.T
         if self.curve is None:
             return cosine.mul_(self.slope).add_(self.offset).clamp_(0, self.most)
         position = (cosine.clamp_(-1, 1) + 1) * ((len(self.curve) - 1) / 2)
         left = position.long().clamp_(max=len(self.curve) - 2)
         return torch.lerp(self.curve[left], self.curve[left + 1], position - left)
+
+    def between(self, rows: tuple[int, int], cols: tuple[int, int]) -> Self:
+        """The weights of the nodes from the first to before the second, in either table."""
+        return replace(self, rows=self.rows[slice(*rows)], cols=self.cols[slice(*cols)])
 
     def stacked(self, anchors: int, keys: int) -> Float[Tensor, "anchors keys"]:
         """The whole matrix for stacked tables of anchors and keys; for definitions and tests."""

@@ -64,17 +64,19 @@ def contrast(
     *,
     temperature: float,
     nodes: int | None = None,
+    extra: float = 0.0,
 ) -> Scalar:
     """Mean over the anchors of the InfoNCE loss with weighted negatives.
 
     The positive of an anchor is its own node in the next view of the keys (in the only one, where
-    there is one): of two stacked views each is pulled to the other.
+    there is one): of two stacked views each is pulled to the other. Every negative counts
+    `exp(extra)` times.
     """
     exponent = (anchor @ keys.T - 1) / temperature  # [n, m]
     if weight is not None:
         exponent = exponent + weight.stacked(len(anchor), len(keys)).log()
     own = same_node(len(anchor), len(keys), nodes, anchor.device)
-    exponent = exponent.masked_fill(own, -torch.inf)
+    exponent = (exponent + extra).masked_fill(own, -torch.inf)
     positive = keys.roll(-(nodes or len(anchor)), 0)
     pull = ((anchor * positive).sum(1) - 1) / temperature
     return (torch.cat([pull[:, None], exponent], 1).logsumexp(1) - pull).mean()

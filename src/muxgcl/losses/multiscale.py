@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from muxgcl.errors import UserError
-from muxgcl.kernels import Backend, PairWeight, contrast, negative_sum
+from muxgcl.kernels import Backend, PairWeight, Sample, Selection, contrast, negative_sum
 from muxgcl.kernels.reference import info_nce
 from muxgcl.shapes import Nodes, Scalar
 
@@ -107,18 +107,24 @@ class MultiplexPatchContrast(nn.Module):
         return {*self.terms, *self.anchors}
 
     def forward(
-        self, tables: Mapping[int, Nodes], patches: Sequence[Patches] | None = None
+        self,
+        tables: Mapping[int, Nodes],
+        patches: Sequence[Patches] | None = None,
+        sample: Selection | None = None,
     ) -> dict[str, Scalar]:
         """The weighted term of each scale.
 
         Args:
             tables: unit rows at each scale, the two views stacked: [2n, d].
             patches: unit affinity tables [n, r], one a scale; without them every negative weighs 1.
+            sample: the nodes of this step; `tables` then hold their rows alone.
         """
+        if patches is not None and sample is not None:
+            patches = [sample.take(table) for table in patches]
         terms = {}
         for k, scale_weight in self.terms.items():
             parts = [
-                scale_weight * share * self._contrast(tables, patches, anchor, k)
+                scale_weight * share * self._contrast(tables, patches, anchor, k, sample)
                 for anchor, share in self.anchors.items()
             ]
             terms[f"scale {k}"] = reduce(add, parts)
@@ -129,11 +135,12 @@ class MultiplexPatchContrast(nn.Module):
         tables: Mapping[int, Nodes],
         patches: Sequence[Patches] | None,
         anchor: int,
-        sample: int,
+        keys: int,
+        sample: Selection | None,
     ) -> Scalar:
-        near, far = (anchor, sample) if self.direction == "paper" else (sample, anchor)
+        near, far = (anchor, keys) if self.direction == "paper" else (keys, anchor)
         if patches is not None and self.direction == "released" and near != far:
-            return self._released(tables[near], tables[far], patches[near], patches[far])
+            return self._released(tables[near], tables[far], patches[near], patches[far], sample)
         return contrast(
             tables[near],
             tables[far],
@@ -141,10 +148,15 @@ class MultiplexPatchContrast(nn.Module):
             temperature=self.temperature,
             nodes=len(tables[near]) // 2,
             backend=self.backend,
+            sample=sample,
         )
 
-    def _released(self, anchors: Nodes, keys: Nodes, near: Patches, far: Patches) -> Scalar:
+    def _released(
+        self, anchors: Nodes, keys: Nodes, near: Patches, far: Patches, sample: Selection | None
+    ) -> Scalar:
         """View 1 weighs its pairs by the transposed weights of view 2."""
+        if not isinstance(sample, Sample | None):
+            raise UserError("direction released cannot be dealt out to workers; paper can be")
         losses = []
         views = zip(anchors.chunk(2), reversed(keys.chunk(2)), strict=True)
         weights = self._weight(far, near), self._weight(near, far)
@@ -156,9 +168,13 @@ class MultiplexPatchContrast(nn.Module):
                 temperature=self.temperature,
                 nodes=len(anchor),
                 backend=self.backend,
+                sample=sample,
             )
+            if sample is not None:
+                anchor, positive = sample.take_own(anchor), sample.take_own(positive)
             losses.append(info_nce(anchor, positive, negatives, temperature=self.temperature))
-        return torch.cat(losses).mean()
+        total = torch.cat(losses).sum()
+        return total / (len(anchors) if sample is None else 2 * sample.anchors)
 
     def _weight(self, rows: Patches, cols: Patches) -> PairWeight:
         return PairWeight(rows, cols, self.line.offset, self.line.slope, most=self.line.most)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from muxgcl.augment import clean
 from muxgcl.graph import Graph
-from muxgcl.kernels import Backend
+from muxgcl.kernels import ALL, Backend, Chooser, Selection
 from muxgcl.methods.parts.of_graph import OfGraph
 from muxgcl.nn.adam import Adam, Optimizer
 from muxgcl.nn.gcn import GCN
@@ -29,6 +29,11 @@ class Context:
     cache: Path | None = None  # a folder for what is computed once, such as affinities
     epochs: int = 1  # the planned length, for schedules
     on_prepare: Callable[[int, int], None] | None = None  # told of steps done and to do
+    sampling: Chooser = ALL  # whom a step contrasts with whom; by default all with all
+
+    def draw(self, graph: Graph) -> Selection | None:
+        """The nodes that one step contrasts; None where it is all of them."""
+        return self.sampling.draw(graph.num_nodes, graph.device)
 
 
 class Method(nn.Module, ABC):
@@ -39,6 +44,7 @@ class Method(nn.Module, ABC):
     cost: ClassVar[str]  # "linear" or "quadratic" in the number of nodes, or "none"
     Config: ClassVar[type[Any]]
     inductive: ClassVar[bool] = True  # can embed a graph it was not trained on
+    samples: ClassVar[bool] = False  # its contrast can be over a sample of the nodes
     trainable: ClassVar[bool] = True  # has something to train; if not, its loss has no terms
     capturable: bool = True  # the step can do without host-side decisions
     static: bool = False  # and does, even where a look at the data would save work

@@ -44,10 +44,12 @@ class Gca(Method):
     name: ClassVar = "gca"
     paper: ClassVar = "Zhu et al. 2021, https://arxiv.org/abs/2010.14945"
     cost: ClassVar = "quadratic"
+    samples: ClassVar = True
     Config: ClassVar = GcaConfig
 
     def __init__(self, graph: Graph, cfg: GcaConfig, context: Context) -> None:
         super().__init__()
+        self.context = context
         self.scaled = features_scaled(cfg.row_normalize)
         self.drop_weights = OfGraph(partial(drop_weights, kind=cfg.centrality))
         self.rates = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
@@ -64,8 +66,9 @@ class Gca(Method):
         """GRACE's contrast on two adaptive views."""
         weights, graph = self.drop_weights(graph), self.scaled(graph)
         views = adaptive_views(graph, weights, self.rates)
-        unit = self.projector(self.encoder.embed(views))
-        return self.contrast({self.contrast.last: unit})
+        sample = self.context.draw(graph)
+        (nodes,) = self.encoder(views, (), sample).values()
+        return self.contrast({self.contrast.last: self.projector(nodes)}, sample=sample)
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output."""

@@ -40,10 +40,12 @@ class Grace(Method):
     name: ClassVar = "grace"
     paper: ClassVar = "Zhu et al. 2020, https://arxiv.org/abs/2006.04131"
     cost: ClassVar = "quadratic"
+    samples: ClassVar = True
     Config: ClassVar = GraceConfig
 
     def __init__(self, graph: Graph, cfg: GraceConfig, context: Context) -> None:
         super().__init__()
+        self.context = context
         self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
         self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
@@ -55,8 +57,10 @@ class Grace(Method):
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The contrast of the last scale, on two fresh views."""
-        scales = self.encoder(both(graph, self.views), ())
-        return self.contrast({k: self.projector(nodes) for k, nodes in scales.items()})
+        sample = self.context.draw(graph)
+        scales = self.encoder(both(graph, self.views), (), sample)
+        unit = {k: self.projector(nodes) for k, nodes in scales.items()}
+        return self.contrast(unit, sample=sample)
 
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""

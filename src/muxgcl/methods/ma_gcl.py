@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from muxgcl.augment import Corrupt, View, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import contrast
+from muxgcl.kernels import contrast, taken
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.bias import add_bias
@@ -77,11 +77,12 @@ class MaGcl(Method):
     name: ClassVar = "ma-gcl"
     paper: ClassVar = "Gong et al. 2023, https://arxiv.org/abs/2212.07035"
     cost: ClassVar = "quadratic"
+    samples: ClassVar = True
     Config: ClassVar = MaGclConfig
 
     def __init__(self, graph: Graph, cfg: MaGclConfig, context: Context) -> None:
         super().__init__()
-        self.cfg, self.backend = cfg, context.backend
+        self.cfg, self.context = cfg, context
         self.scaled = features_scaled(cfg.row_normalize)
         rates = zip(cfg.drop_edges, cfg.mask_features, strict=True)
         self.views = [Corrupt(*p, degrees="sent") for p in rates]
@@ -92,12 +93,20 @@ class MaGcl(Method):
         """Inter-view InfoNCE from the first view to the second."""
         graph = self.scaled(graph)
         bounds = self.cfg.steps_one, self.cfg.steps_two
+        sample = self.context.draw(graph)
         one, two = (
-            unit_rows(self._encode(view(graph), *between))
+            unit_rows(taken(self._encode(view(graph), *between), sample))
             for view, between in zip(self.views, bounds, strict=True)
         )
-        loss = contrast(one, two, temperature=self.cfg.temperature, backend=self.backend)
-        return {"contrast": loss}
+        return {
+            "contrast": contrast(
+                one,
+                two,
+                temperature=self.cfg.temperature,
+                backend=self.context.backend,
+                sample=sample,
+            )
+        }
 
     def embed(self, graph: Graph) -> Nodes:
         """The un-augmented graph with the same number of steps in every layer."""

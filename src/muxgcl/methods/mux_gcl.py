@@ -51,6 +51,7 @@ class MuxGcl(Method):
     name: ClassVar = "mux-gcl"
     paper: ClassVar = "Zhao et al. 2024, https://arxiv.org/abs/2409.08010"
     cost: ClassVar = "quadratic"
+    samples: ClassVar = True
     Config: ClassVar = MuxGclConfig
 
     def __init__(self, graph: Graph, cfg: MuxGclConfig, context: Context) -> None:
@@ -93,9 +94,10 @@ class MuxGcl(Method):
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The weighted contrast of each scale, on two fresh views."""
-        scales = self.encoder(both(graph, self.views), self.contrast.scales)
+        sample = self.context.draw(graph)
+        scales = self.encoder(both(graph, self.views), self.contrast.scales, sample)
         unit = self.projector(torch.cat([*scales.values()])).chunk(len(scales))
-        return self.contrast(dict(zip(scales, unit, strict=True)), self.patches)
+        return self.contrast(dict(zip(scales, unit, strict=True)), self.patches, sample)
 
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""

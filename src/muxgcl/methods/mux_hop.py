@@ -28,18 +28,20 @@ import torch
 from torch import Tensor
 
 from muxgcl.affinity import AffinityConfig, patches
-from muxgcl.augment import Corrupt, View, clean, dropped
+from muxgcl.augment import Corrupt, View, clean, drop_entries, dropped, stacked_propagation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import resolve
+from muxgcl.kernels import Sample, Selection, resolve, taken
 from muxgcl.losses.multiscale import Anchors, Likelihood, MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.adam import Adam
+from muxgcl.nn.field import Field, rows_of
 from muxgcl.nn.perceptron import Norm, Perceptron, spread
 from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
-from muxgcl.shapes import Nodes, Scalar, Scale
+from muxgcl.shapes import Candidates, NodeIndex, Nodes, Scalar, Scale
+from muxgcl.sparse import SparseMatrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,7 @@ class MuxHop(Method):
     name: ClassVar = "mux-hop"
     paper: ClassVar = "ours, after Zhao et al. 2024, https://arxiv.org/abs/2409.08010"
     cost: ClassVar = "quadratic"
+    samples: ClassVar = True
     Config: ClassVar = MuxHopConfig
     steps: Tensor  # so far, for the average of the weights
 
@@ -137,21 +140,48 @@ class MuxHop(Method):
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The weighted contrast of each scale, on two fresh views."""
-        cfg = self.cfg
-        view = dropped(self.scaled(graph), cfg.drop_edges, cfg.drop_features)
-        unit = self.projected(view, self.encoder(view), self.contrast.scales)
-        return self.contrast(unit, self.patches)
+        cfg, sample, graph = self.cfg, self.context.draw(graph), self.scaled(graph)
+        # each of several workers with its own rows would drop entries of its own inside f
+        if isinstance(sample, Sample) and graph.device.type == "cpu":
+            propagation = stacked_propagation(graph, cfg.drop_edges)
+            unit = self._of_rows(graph, propagation, sample.rows(2))
+        else:
+            view = dropped(graph, cfg.drop_edges, cfg.drop_features)
+            unit = self.projected(view, self.encoder(view), self.contrast.scales, sample)
+        return self.contrast(unit, self.patches, sample)
 
     def scales(self, graph: Graph) -> list[Scale]:
         """Every scale of two fresh views, one view below the other."""
         view = dropped(self.scaled(graph), self.cfg.drop_edges, self.cfg.drop_features)
         return spread(view.propagation, self.encoder(view), self.cfg.hops)
 
-    def projected(self, view: View, nodes: Scale, wanted: set[int]) -> dict[int, Nodes]:
-        """Unit rows of the wanted scales of f's output."""
+    def projected(
+        self, view: View, nodes: Scale, wanted: set[int], sample: Selection | None = None
+    ) -> dict[int, Candidates]:
+        """Unit rows of the wanted scales of f's output, of a sample's nodes where there is one."""
         mixed = spread(view.propagation, self.projector.mix(nodes), max(wanted))
-        unit = self.projector.finish(torch.cat([mixed[k] for k in sorted(wanted)]))
-        return dict(zip(sorted(wanted), unit.chunk(len(wanted)), strict=True))
+        return self._finished({k: taken(mixed[k], sample) for k in sorted(wanted)})
+
+    def _of_rows(
+        self, graph: Graph, propagation: SparseMatrix, rows: NodeIndex
+    ) -> dict[int, Nodes]:
+        """The same for these rows of two views, from what they depend on alone."""
+        below, wanted = self.cfg.convolutions, self.contrast.scales  # `below` hops are inside f
+        field = Field.of(propagation, rows, below + max(wanted))
+        features = rows_of(graph.aligned_features, field.rows[0] % graph.num_nodes)
+        part = View(propagation, drop_entries(features, self.cfg.drop_features))
+        mixed = self.projector.mix(self.encoder(part, field.hops[:below]))
+        found = {}
+        for k in range(max(wanted) + 1):
+            mixed = field.hops[below + k - 1] @ mixed if k > 0 else mixed
+            if k in wanted:
+                found[k] = field.wanted(mixed, below + k)
+        return self._finished(found)
+
+    def _finished(self, mixed: dict[int, Scale]) -> dict[int, Nodes]:
+        """What follows the projector's first product."""
+        unit = self.projector.finish(torch.cat([*mixed.values()]))
+        return dict(zip(mixed, unit.chunk(len(mixed)), strict=True))
 
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""

@@ -29,6 +29,7 @@ from torch.nn.functional import normalize
 from muxgcl.augment import Corrupt, both, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.kernels import taken
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.grace import GraceConfig
@@ -58,11 +59,12 @@ class Sfa(Method):
     name: ClassVar = "sfa"
     paper: ClassVar = "Zhang et al. 2023, https://arxiv.org/abs/2212.01026"
     cost: ClassVar = "quadratic"
+    samples: ClassVar = True
     Config: ClassVar = SfaConfig
 
     def __init__(self, graph: Graph, cfg: SfaConfig, context: Context) -> None:
         super().__init__()
-        self.cfg = cfg
+        self.cfg, self.context = cfg, context
         self.scaled = features_scaled(cfg.row_normalize)
         self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
         self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
@@ -76,7 +78,9 @@ class Sfa(Method):
         draws = 1 if self.cfg.shared_start else 2
         starts = torch.randn(draws, views[0].shape[1], device=graph.device).expand(2, -1)
         flat = [self.flatten(nodes, start) for nodes, start in zip(views, starts, strict=True)]
-        return self.contrast({self.contrast.last: self.projector(torch.cat(flat))})
+        sample = self.context.draw(graph)
+        unit = self.projector(taken(torch.cat(flat), sample))
+        return self.contrast({self.contrast.last: unit}, sample=sample)
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output with its spectrum as it is."""

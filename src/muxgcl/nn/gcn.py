@@ -15,12 +15,14 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from muxgcl.augment import View
 from muxgcl.errors import UserError
+from muxgcl.kernels import Selection, taken
 from muxgcl.nn.bias import add_bias
+from muxgcl.nn.field import Field, inputs
 from muxgcl.shapes import Nodes, Scale
 
 Activation = Literal["relu", "prelu", "rrelu", "elu", "selu", "none"]
@@ -79,22 +81,60 @@ class GCN(nn.Module):
         self.act = activation(act)
         self.final_activation = final_activation
 
-    def forward(self, view: View, scales: Collection[int] | None = None) -> dict[int, Nodes]:
-        """The wanted scales (all by default), each of width `width`."""
+    def forward(
+        self,
+        view: View,
+        scales: Collection[int] | None = None,
+        sample: Selection | None = None,
+    ) -> dict[int, Nodes]:
+        """The wanted scales (all by default), each of width `width`.
+
+        Of a sample's nodes alone, where there is one.
+        """
         last = len(self.weights)
         wanted = range(last + 1) if scales is None else scales
+        if sample is not None and view.propagation.device.type == "cpu":
+            nodes = view.features.shape[0]
+            return self._of_rows(view, wanted, sample.rows(view.propagation.shape[0] // nodes))
         mixed = view.project(self.weights[0])  # X W_1: both layer 1 and scale 0 start from it
-        found = {0: self._carry(mixed, start=1)} if 0 in wanted else {}
+        found = {0: self._carry(taken(mixed, sample), start=1)} if 0 in wanted else {}
         for k, bias in enumerate(self.biases, start=1):
-            hidden = add_bias(view.propagation @ mixed, bias)
-            if k < last or self.final_activation:
-                hidden = self.act(hidden)
+            hidden = self._layer(view.propagation @ mixed, bias, k)
             if k < last:
                 mixed = hidden @ self.weights[k]
                 if k in wanted:
-                    found[k] = self.act(self._carry(mixed, start=k + 1))
-        found[last] = hidden
+                    found[k] = self.act(self._carry(taken(mixed, sample), start=k + 1))
+        found[last] = taken(hidden, sample)
         return found
+
+    def _of_rows(
+        self, view: View, wanted: Collection[int], rows: Int[Tensor, " n"]
+    ) -> dict[int, Nodes]:
+        """The same at these rows, from what they depend on; how much that is changes each time."""
+        last = len(self.weights)
+        field, found = Field.of(view.propagation, rows, last), {}
+        if isinstance(view.features, Tensor):  # (A X) W_1 has fewer rows to multiply than A (X W_1)
+            table = inputs(view, field.rows[0])
+            hidden = (field.hops[0] @ table) @ self.weights[0]
+            if 0 in wanted:
+                found[0] = self._carry(field.wanted(table, 0), start=0)
+        else:
+            mixed = view.project(self.weights[0])
+            hidden = field.hops[0] @ mixed[field.rows[0]]
+            if 0 in wanted:
+                found[0] = self._carry(mixed[rows], start=1)
+        hidden = self._layer(hidden, self.biases[0], 1)
+        for k in range(1, last):
+            if k in wanted:
+                found[k] = self.act(self._carry(field.wanted(hidden, k), start=k))
+            hidden = (field.hops[k] @ hidden) @ self.weights[k]
+            hidden = self._layer(hidden, self.biases[k], k + 1)
+        return {**found, last: hidden}
+
+    def _layer(self, propagated: Scale, bias: Tensor, k: int) -> Scale:
+        """Layer k, given what was propagated and mixed."""
+        hidden = add_bias(propagated, bias)
+        return self.act(hidden) if k < len(self.weights) or self.final_activation else hidden
 
     def _carry(self, mixed: Scale, start: int) -> Float[Tensor, "n d"]:
         for k in range(start, len(self.weights)):

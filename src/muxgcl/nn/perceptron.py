@@ -5,6 +5,7 @@ $h \leftarrow \mathrm{norm}(\mathrm{PReLU}(\mathrm{dropout}(h) W + b))$. The dro
 features is the view's (`augment.dropped`).
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -15,7 +16,7 @@ from torch.nn.functional import dropout
 from muxgcl.augment import View
 from muxgcl.errors import UserError
 from muxgcl.nn.bias import add_bias
-from muxgcl.shapes import Nodes
+from muxgcl.shapes import Candidates, Nodes, Scale
 from muxgcl.sparse import SparseMatrix
 
 Norm = Literal["layer", "batch", "none"]
@@ -72,25 +73,27 @@ class Perceptron(nn.Module):
         kinds = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d, "none": nn.Identity}
         self.norms = nn.ModuleList(kinds[norm](b) for b in widths[1:])
 
-    def forward(self, view: View) -> Nodes:
-        """Nodes of a view in training."""
-        return self._encode(view, fresh=True)
+    def forward(self, view: View, hops: Sequence[SparseMatrix] | None = None) -> Nodes:
+        """Nodes of a view in training; `hops` may lead to other rows at each convolution."""
+        hops = [view.propagation] * self.convolutions if hops is None else hops
+        return self._encode(view.project(self.weights[0]), hops, fresh=True)
 
     def embed(self, view: View) -> Nodes:
         """Nodes of a view after training."""
-        return self._encode(view, fresh=False)
+        hops = [view.propagation] * self.convolutions
+        return self._encode(view.project(self.weights[0]), hops, fresh=False)
 
-    def _encode(self, view: View, *, fresh: bool) -> Nodes:
-        mixed = view.project(self.weights[0])
-        nodes = self._finish(0, self._averaged(0, mixed, view), fresh=fresh)
+    def _encode(self, mixed: Scale, hops: Sequence[SparseMatrix], *, fresh: bool) -> Candidates:
+        """All blocks, from the first one's product on; the first ones average over neighbours."""
+
+        def block(k: int, mixed: Scale) -> Candidates:
+            return self._finish(k, hops[k] @ mixed if k < len(hops) else mixed, fresh=fresh)
+
+        nodes = block(0, mixed)
         for k, weight in enumerate(self.weights[1:], start=1):
             given = dropout(nodes, self.dropout) if fresh and self.dropout else nodes
-            nodes = self._finish(k, self._averaged(k, given @ weight, view), fresh=fresh)
+            nodes = block(k, given @ weight)
         return nodes
-
-    def _averaged(self, k: int, mixed: Nodes, view: View) -> Nodes:
-        """Block k's product over each node's neighbours, where the block is a convolution."""
-        return view.propagation @ mixed if k < self.convolutions else mixed
 
     def _finish(self, k: int, mixed: Nodes, *, fresh: bool) -> Nodes:
         """What follows block k's product."""

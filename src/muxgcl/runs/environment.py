@@ -34,6 +34,17 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def limit_threads() -> None:
+    """No more threads than cores that this process may use: more would wait for each other."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+        with suppress(OSError, ValueError):  # what a container may use, where it is limited
+            quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+            cores = min(cores, max(1, round(int(quota) / int(period))))
+        if torch.get_num_threads() > cores:
+            torch.set_num_threads(cores)
+
+
 def device_name(device: torch.device) -> str:
     """The chip's name, and the number of cores in use for a CPU."""
     if device.type == "cuda":

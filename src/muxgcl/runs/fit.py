@@ -5,7 +5,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from types import FrameType
@@ -17,7 +18,9 @@ from torch import Tensor
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
+from muxgcl.kernels.ring import Workers
 from muxgcl.methods import Method
+from muxgcl.runs import distributed
 from muxgcl.runs.environment import device_name, peak_memory, pick_device
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import (
@@ -60,6 +63,7 @@ class Ready:
     method: Method
     backend: str
     random: dict[str, Tensor]
+    workers: Workers | None = None  # that train together, this process among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,7 @@ def make_ready(
     *,
     cache: Path | None = None,
     on_prepare: Callable[[int, int], None] | None = None,
+    workers: Workers | None = None,
 ) -> Ready:
     """Build a plan's method; what is wrong with the plan is found here, before any work.
 
@@ -168,7 +173,12 @@ def make_ready(
         graph: on any device; it is moved to the plan's.
         cache: a folder for what is computed once a graph.
         on_prepare: is told of steps done and to do in what comes before the first epoch.
+        workers: the processes that train together, each of which calls this.
     """
+    if workers is not None:
+        workers = replace(workers, sampling=plan.sampling)
+        distributed.check(workers, plan, graph)
+        plan = replace(plan, device=distributed.place(plan.device), capture="off")
     device = pick_device(plan.device)
     backend = resolve(plan.backend, cuda=device.type == "cuda")
     check_sizes(plan, graph)
@@ -176,9 +186,9 @@ def make_ready(
         raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
     graph = graph.to(device)
     with seeded(plan.seed, device):
-        method = build(plan, graph, cache, on_prepare)
+        method = build(plan, graph, cache, on_prepare, workers)
         check_capture(plan.capture, method, device)
-        return Ready(plan, graph, method, backend, random_state(device))
+        return Ready(plan, graph, method, backend, random_state(device), workers)
 
 
 def fit(
@@ -192,10 +202,11 @@ def fit(
     on_prepare: Callable[[int, int], None] | None = None,
     observe: Callable[[int, Tensor], object] | None = None,
     observe_last: int = 0,
+    workers: Workers | None = None,
 ) -> Fitted:
     """Train one method on one graph: `make_ready`, then `train`."""
     return train(
-        make_ready(plan, graph, cache=cache, on_prepare=on_prepare),
+        make_ready(plan, graph, cache=cache, on_prepare=on_prepare, workers=workers),
         run=run,
         resume=resume,
         on_block=on_block,
@@ -216,6 +227,8 @@ def train(
 ) -> Fitted:
     """Train what `make_ready` has built; a `Ready` is good for one training.
 
+    Of several workers each calls this; the first alone may have a `run`.
+
     Args:
         ready: the method, its graph and its plan.
         run: where to keep metrics and checkpoints; nothing is written without it.
@@ -225,12 +238,15 @@ def train(
         observe: is given the epoch and the embedding after each of the last epochs.
         observe_last: how many last epochs `observe` looks at.
     """
-    plan, graph, method = ready.plan, ready.graph, ready.method
+    plan, graph, method, workers = ready.plan, ready.graph, ready.method, ready.workers
     device = graph.device
     begin = time.perf_counter()
     with seeded(plan.seed, device):
         set_random_state(ready.random, device)
-        method.prepare(graph)
+        if workers is None:
+            method.prepare(graph)
+        else:
+            distributed.prepare(workers, method, graph)
         if not method.trainable:
             if run is not None:
                 run.save_checkpoint(method_state(method), epoch=0, method=method.name)
@@ -242,11 +258,15 @@ def train(
             if resume and run.checkpoint_file.is_file():
                 _go_on(trainer, run, plan)
             before = run.keep_metrics(trainer.epoch)
+        if workers is not None:
+            distributed.start_alike(workers, trainer)
+            trainer.sum_up = partial(distributed.sum_up, workers, method)
         observe_from = max(0, plan.train.epochs - observe_last) if observe else None
         times = [line.get("ms", 0.0) / 1000 for line in before]
         begin -= sum(times)
         loss = before[-1]["loss"] if before else None
-        with peak_memory(device) as peak, _stop_requests(run is not None, on_stop) as stop:
+        listen = run is not None or workers is not None
+        with peak_memory(device) as peak, _stop_requests(listen, on_stop) as stop:
             keeper = _Keeper(trainer, run)
             for block in trainer.blocks(observe_from):
                 times += [epoch.seconds for epoch in block]
@@ -256,6 +276,9 @@ def train(
                 keeper.keep(block)
                 if on_block is not None:
                     on_block(block)
+                if workers is not None:
+                    stop.number = distributed.largest(workers, stop.number or 0) or None
+                    distributed.check_weights(workers, trainer)
                 if stop.number is not None and trainer.epoch < plan.train.epochs:
                     keeper.save()
                     told = f"stopped after epoch {trainer.epoch} of {plan.train.epochs}"

@@ -66,6 +66,8 @@ class Trainer:
         check_capture(capture, method, graph.device)
         self.captures = capture != "off" and on_gpu and method.capturable
         method.static = on_gpu and method.capturable  # captured or not: the same numbers
+        # adds up what several workers found: gradients in place, and the terms of the loss
+        self.sum_up: Callable[[Tensor], Tensor] | None = None
         self._replay: Callable[[], None] | None = None
         self._names: list[str] = []
         self._terms = torch.empty(0)
@@ -113,10 +115,13 @@ class Trainer:
         self.optimizer.zero_grad()
         values = torch.stack(list(terms.values()))
         values.sum().backward()
+        values = values.detach()
+        if self.sum_up is not None:
+            values = self.sum_up(values)
         self.optimizer.step()
         self.method.after_step()
         self._names = list(terms)
-        self._terms = values.detach()
+        self._terms = values
 
     def _capture(self) -> None:
         """Record one step; the warm-up's traces on weights, moments and randomness are undone."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.safety import check_size
-from muxgcl.kernels import Backend
+from muxgcl.kernels import Backend, Chooser, Sampling
 from muxgcl.methods import METHODS, Context, Method
 from muxgcl.runs import auto
 from muxgcl.runs.auto import Choice, choose, hop_settings
@@ -39,6 +39,8 @@ class Plan:
     members: int = 1  # seeds side by side, counted up from `seed`
     output_width: int | None = None  # columns of the embedding; all that is read out by default
     choices: tuple[Choice, ...] = ()  # what preset `auto` picked and nothing overrode, and why
+    anchors: int | None = None  # nodes that a step contrasts, and with how many; all by default
+    keys: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < SEEDS:
@@ -47,6 +49,16 @@ class Plan:
             raise UserError(f"members must be at least 1, got {self.members}")
         if self.output_width is not None and self.output_width < 1:
             raise UserError(f"output_width must be at least 1, got {self.output_width}")
+        if self.sampling and not find_method(self.method).samples:
+            able = ", ".join(name for name, kind in METHODS.items() if kind.samples)
+            raise UserError(
+                f"{self.method} has no sampled contrast (anchors, keys); these have one: {able}"
+            )
+
+    @property
+    def sampling(self) -> Sampling:
+        """Whom a step contrasts with whom."""
+        return Sampling(self.anchors, self.keys)
 
     @classmethod
     def make(
@@ -63,6 +75,8 @@ class Plan:
         capture: Capture = "auto",
         members: int = 1,
         output_width: int | None = None,
+        anchors: int | None = None,
+        keys: int | None = None,
     ) -> Self:
         """A preset's settings with some overridden; preset `auto` looks at the graph.
 
@@ -103,6 +117,8 @@ class Plan:
             capture=capture,
             members=members,
             output_width=output_width,
+            anchors=anchors,
+            keys=keys,
             choices=tuple(
                 choice for choice in picked if used.get(choice.key, choice.value) == choice.value
             ),
@@ -137,7 +153,8 @@ class Plan:
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """For config.toml."""
-        names = ("dataset", "method", "preset", "seed", "device", "backend", "capture")
+        names = ["dataset", "method", "preset", "seed", "device", "backend", "capture"]
+        names += ["anchors", "keys"]
         members = self.members if self.members > 1 else None  # what is None is not written
         output = {"members": members, "output_width": self.output_width}
         facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit()}
@@ -161,6 +178,7 @@ def build(
     graph: Graph,
     cache: Path | None = None,
     on_prepare: Callable[[int, int], None] | None = None,
+    sampling: Chooser | None = None,
 ) -> Method:
     """The method on the graph's device, its weights drawn from the current random state."""
     context = Context(
@@ -169,6 +187,7 @@ def build(
         cache=cache,
         epochs=plan.train.epochs,
         on_prepare=on_prepare,
+        sampling=sampling or plan.sampling,
     )
     # weights are drawn on the CPU: the same seed begins with the same weights on every device
     return find_method(plan.method)(graph, plan.settings, context).to(graph.device)

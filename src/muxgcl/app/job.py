@@ -1,0 +1,132 @@
+"""What all seeds of a run share: the graph, the settings and what they will take."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from muxgcl.app.budget import Budget, budget
+from muxgcl.app.judge import stops_are_told
+from muxgcl.app.log import check_log
+from muxgcl.app.observer import Observer
+from muxgcl.app.options import LoadOptions, RunOptions
+from muxgcl.app.source import Source
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.io.load import Loaded
+from muxgcl.kernels.ring import Workers
+from muxgcl.runs.folder import Run
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.scoring import check_scoring, labels_of
+from muxgcl.runs.searched import searched_elsewhere
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """What all seeds of a run share."""
+
+    options: RunOptions
+    source: Source
+    loaded: Loaded
+    graph: Graph
+    budget: Budget
+    observer: Observer
+    workers: Workers | None = None
+    unscored: tuple[str, ...] = ()  # notes on what will not be scored
+
+    @property
+    def plan(self) -> Plan:
+        """What is trained, and how."""
+        return self.budget.plan
+
+    @property
+    def labels(self) -> NDArray[Any] | None:
+        """One class a node, where they are to be used."""
+        return labels_of(self.loaded.tensors) if self.options.score else None
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """How to classify."""
+        return self.options.protocols or ("holdout",)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was done to the data, what `auto` picked and why, what is missing, what it takes."""
+        notes = [*self.loaded.notes]
+        notes += [f"{c.key} = {c.value}: {c.reason}" for c in self.plan.choices]
+        if warning := searched_elsewhere(self.plan.preset, self.labels):
+            notes.append(warning)
+        if self.options.score and self.labels is None:
+            notes.append("no labels, so nothing is scored (--labels or --label-column names them)")
+        return [*notes, *self.unscored, *self.budget.notes]
+
+    def folder(self, plan: Plan, *, several: bool = False) -> Path:
+        """Where a run is kept; by default under a name that says what it is."""
+        return _folder(self.options, plan, several=several)
+
+
+def _folder(options: RunOptions, plan: Plan, *, several: bool) -> Path:
+    if options.out is not None:
+        out = Path(options.out)
+        return out / f"seed{plan.seed}" if several else out
+    preset = Path(plan.preset).stem  # it may be a file
+    return Path("runs") / f"{plan.dataset}-{plan.method}-{preset}-seed{plan.seed}"
+
+
+def prepare(
+    graph: Any,
+    options: RunOptions,
+    load: LoadOptions | None,
+    observer: Observer | None,
+    *,
+    workers: Workers | None = None,
+    several: bool = False,
+    always: bool = False,
+) -> Job:
+    """Load the graph, choose settings and tell what they will take; nothing is written."""
+    observer = observer or Observer()
+    check_log(options.log)
+    source = Source(graph, load or LoadOptions())
+    observer.phase("loading")
+    with stops_are_told("loading", resumable=False):
+        loaded = source.open()
+        tensors = Graph.from_data(loaded.tensors)
+    plan = Plan.make(
+        options.method,
+        options.preset or source.preset,
+        source.dataset,
+        options.overrides,
+        graph=tensors,
+        seed=options.seed,
+        device=options.device,
+        backend=options.backend,
+        capture=options.capture,
+        members=options.members,
+        output_width=options.output_width,
+        anchors=options.anchors,
+        keys=options.negatives,
+    )
+    if plan.members > 1 and "paper" in (options.protocols or ()):
+        raise UserError(
+            "protocol paper looks at the epochs of one training, not of several members"
+        )
+    if plan.members > 1 and workers is not None:
+        raise UserError("members are trained by one process each: start them without torchrun")
+    unscored: list[str] = []
+    if options.score:
+        unscored = check_scoring(
+            loaded.tensors, options.protocols, options.splits, controls=options.controls
+        )
+    goes_on = options.resume and Run(_folder(options, plan, several=several)).exists
+    found = Budget(plan)
+    if workers is None and not goes_on:
+        with stops_are_told("estimating", resumable=False):
+            found = budget(
+                plan,
+                tensors,
+                exact=options.exact,
+                always=always,
+                on_measure=lambda: observer.phase("estimating"),
+            )
+    return Job(options, source, loaded, tensors, found, observer, workers, tuple(unscored))

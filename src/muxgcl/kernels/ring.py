@@ -1,0 +1,214 @@
+r"""The exact contrast on many workers: anchors stay where they are, keys go round in a ring.
+
+Every worker has its own nodes' rows. Step s of the first round finds worker r with the keys of
+worker r - s: it adds their pushes to its anchors' sums while the next keys are already on their
+way. Once the sums are whole, so are the gradients' factors, and a second round does the same with
+the gradients of the keys: those of worker b start at worker b + 1, collect every worker's part and
+come home last. With $W_i = x_i + S_i$ as in `fused.py`, over all n anchors,
+
+$$\ell = \frac1n \sum_i \log W_i/x_i, \qquad \partial \ell/\partial S_i = \frac1{n W_i}$$
+
+so that a worker's share of the loss, and the gradients of its own rows, are those of one process.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from muxgcl.errors import UserError
+from muxgcl.kernels.pair_weight import PairWeight
+from muxgcl.kernels.sampling import Functions, Sample, Sampling
+from muxgcl.shapes import Candidates, NodeIndex, Nodes, Scalar
+
+
+class LostWorker(UserError):
+    """A worker is gone or does not answer."""
+
+    def __init__(self, reason: object, then: str = "") -> None:
+        self.reason = " ".join(str(reason).split())[:120]
+        super().__init__(f"a worker was lost or does not answer ({self.reason}){then}")
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The processes of one training, and which of them this is.
+
+    Args:
+        rank: the number of this one.
+        world: how many there are.
+        sampling: whom a step contrasts; by default all with all.
+        wire: how keys travel, such as torch.float16; by default as they are.
+        group: the process group; the default one where it is None.
+    """
+
+    rank: int
+    world: int
+    sampling: Sampling = Sampling()  # noqa: RUF009  it is frozen
+    wire: torch.dtype | None = None
+    group: dist.ProcessGroup | None = None
+
+    def draw(self, nodes: int, device: torch.device | str = "cpu") -> "Shard | Sample | None":
+        """This worker's nodes, or its part of a sample that all workers draw alike."""
+        sample = self.sampling.draw(nodes, device)
+        if sample is not None:
+            return sample.part(*bounds(sample.anchors, self.rank, self.world))
+        return None if self.world == 1 else Shard(self, nodes)
+
+
+def bounds(count: int, rank: int, world: int) -> tuple[int, int]:
+    """Where the share of a worker begins and ends; shares differ by one at most."""
+    whole, rest = divmod(count, world)
+    begin = rank * whole + min(rank, rest)
+    return begin, begin + whole + (rank < rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The nodes of one worker, out of so many."""
+
+    workers: Workers
+    of: int
+
+    def of_rank(self, rank: int) -> tuple[int, int]:
+        """The first node of a worker, and the first that is not its own any more."""
+        return bounds(self.of, rank % self.workers.world, self.workers.world)
+
+    def take(self, table: Nodes) -> Candidates:
+        """The rows of this worker's nodes, in every view that is stacked in the table."""
+        begin, end = self.of_rank(self.workers.rank)
+        views: Tensor = table.unflatten(0, (-1, self.of))
+        return views[:, begin:end].flatten(0, 1)
+
+    def contrast(
+        self,
+        functions: Functions,
+        anchor: Nodes,
+        keys: Nodes,
+        weight: PairWeight | None,
+        *,
+        temperature: float,
+    ) -> Scalar:
+        """This worker's share of the loss: the sum over all workers is what one process finds."""
+        sums = functions("negative_sum")
+        found: Tensor = _RingContrast.apply(anchor, keys, weight, temperature, sums, self)
+        return found
+
+    def rows(self, views: int) -> NodeIndex:
+        """Where this worker's rows are in a table of so many views."""
+        steps = torch.arange(views)[:, None] * self.of
+        return (torch.arange(*self.of_rank(self.workers.rank)) + steps).flatten()
+
+    def nodes(self, rank: int, views: int) -> NodeIndex:
+        """The node of every stacked row of a worker."""
+        return torch.arange(*self.of_rank(rank)).repeat(views)
+
+
+class _Passing:
+    """Tables on their way: to the next worker, and from the one before."""
+
+    def __init__(self, workers: Workers, tables: list[Tensor], shapes: list[torch.Size]) -> None:
+        self.dtypes = [table.dtype for table in tables]
+        self.sent = [table.to(workers.wire or table.dtype).contiguous() for table in tables]
+        self.coming = [sent.new_empty(shape) for sent, shape in zip(self.sent, shapes, strict=True)]
+        after = (workers.rank + 1) % workers.world
+        before = (workers.rank - 1) % workers.world
+        group = workers.group
+        if group is not None:
+            after, before = (dist.get_global_rank(group, rank) for rank in (after, before))
+        try:
+            self.work = dist.batch_isend_irecv(
+                [dist.P2POp(dist.isend, table, after, group) for table in self.sent]
+                + [dist.P2POp(dist.irecv, table, before, group) for table in self.coming]
+            )
+        except RuntimeError as error:
+            raise LostWorker(error) from None
+
+    def arrived(self) -> list[Tensor]:
+        """What came, once it is there."""
+        try:
+            for work in self.work:
+                work.wait()
+        except RuntimeError as error:
+            raise LostWorker(error) from None
+        return [table.to(dtype) for table, dtype in zip(self.coming, self.dtypes, strict=True)]
+
+
+class _RingContrast(torch.autograd.Function):
+    """Forward is both rounds: it ends with the gradients of this worker's rows."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        anchor: Tensor,
+        keys: Tensor,
+        weight: PairWeight | None,
+        t: float,
+        negative_sum: Any,
+        shard: Shard,
+    ) -> Tensor:
+        workers, device = shard.workers, anchor.device
+        rank, world = workers.rank, workers.world
+        begin, end = shard.of_rank(rank)
+        views = len(anchor) // (end - begin)
+        own = anchor.detach().requires_grad_()
+        ids = shard.nodes(rank, views).to(device)
+
+        def shapes(owner: int) -> list[torch.Size]:
+            first, last = shard.of_rank(owner)
+            found = [torch.Size((views * (last - first), keys.shape[1]))]
+            if weight is not None:
+                found.append(torch.Size((last - first, weight.cols.shape[1])))
+            return found
+
+        # first round: sums
+        here = [keys.detach()] if weight is None else [keys.detach(), weight.cols]
+        rounds: list[tuple[Tensor, Tensor]] = []  # step s: the keys of worker rank - s, and sums
+        for step in range(world):
+            owner = (rank - step) % world
+            last = step == world - 1
+            passing = None if last else _Passing(workers, here, shapes(owner - 1))
+            others = here[0].detach().requires_grad_()
+            weights = None if weight is None else replace(weight, cols=here[1])
+            with torch.enable_grad():
+                sums = negative_sum(
+                    own,
+                    others,
+                    weights,
+                    temperature=t,
+                    nodes=end - begin
+                    if owner == rank
+                    else (ids, shard.nodes(owner, views).to(device)),
+                )
+            rounds.append((others, sums))
+            here = here if passing is None else passing.arrived()
+
+        count = views * shard.of
+        positive = keys.roll(begin - end, 0)
+        pull = ((anchor * positive).sum(1) - 1) / t
+        match = pull.exp()
+        whole = match + torch.stack([sums.detach() for _, sums in rounds]).sum(0)
+        share = 1 / (count * whole)  # of the gradient, per unit of push
+        excess = ((match * share - 1 / count) / t)[:, None]
+
+        # second round: the gradients of the keys come home
+        d_anchor = excess * positive
+        d_keys = torch.zeros_like(keys)
+        passing = None
+        for step in range(1, world + 1):  # begins with the keys of the worker before
+            others, sums = rounds[step % world]
+            part, d_keys = torch.autograd.grad(sums, (own, others), share)
+            d_anchor += part
+            if passing is not None:
+                d_keys = d_keys + passing.arrived()[0]
+            if step < world:
+                passing = _Passing(workers, [d_keys], shapes(rank - step - 1)[:1])
+        d_keys = d_keys + (excess * anchor).roll(end - begin, 0)
+        ctx.save_for_backward(d_anchor, d_keys)
+        return (whole.log() - pull).sum() / count
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return (*(grads[0] * d for d in ctx.saved_tensors), None, None, None, None)

@@ -1,0 +1,187 @@
+r"""A contrast over a sample of the nodes: B anchors against M keys instead of all N against all N.
+
+The nodes of a step are the first of one random order: the first B are its anchors, the first M its
+keys. An anchor i then meets $m_i = M - [i \text{ is a key}]$ other nodes, drawn uniformly without
+replacement from the N - 1 there are, so
+
+$$\hat S_i = \frac{N - 1}{m_i} \sum_{j \in \text{keys},\, j \ne i} e_{ij}, \qquad
+\mathbb E\,\hat S_i = S_i$$
+
+and the same holds for its gradient. The loss is the logarithm of $x_i + \hat S_i$, which is not
+linear: its expectation lies below the exact loss by about
+$\mathrm{Var}(\hat S_i) / 2 (x_i + S_i)^2$, which falls as 1/M.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import log
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from muxgcl.errors import UserError
+from muxgcl.kernels.pair_weight import PairWeight
+from muxgcl.kernels.reference import info_nce
+from muxgcl.shapes import Candidates, NodeIndex, Nodes, Scalar
+
+PerAnchor = Float[Tensor, " b"]  # of the nodes at hand, some are anchors
+Functions = Callable[[str], Callable[..., Tensor]]  # a backend's functions, by name
+
+
+@runtime_checkable
+class Selection(Protocol):
+    """Nodes that this process contrasts at one step, and how."""
+
+    def take(self, table: Nodes) -> Candidates:
+        """Their rows, in every view that is stacked in the table."""
+
+    def rows(self, views: int) -> NodeIndex:
+        """Where these rows are in a table of so many views."""
+
+    def contrast(
+        self,
+        functions: Functions,
+        anchor: Nodes,
+        keys: Nodes,
+        weight: PairWeight | None,
+        *,
+        temperature: float,
+    ) -> Scalar:
+        """This process's share of the loss, from tables that hold their rows."""
+
+
+@runtime_checkable
+class Chooser(Protocol):
+    """What decides on the nodes of a step."""
+
+    def draw(self, nodes: int, device: torch.device | str = "cpu") -> Selection | None:
+        """The nodes of the next step; None where they are all, and all here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How many nodes a step contrasts, and with how many; None is all of them."""
+
+    anchors: int | None = None
+    keys: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.anchors is not None and self.anchors < 1:
+            raise UserError(f"anchors must be at least 1, got {self.anchors}")
+        if self.keys is not None and self.keys < 2:
+            raise UserError(f"keys must be at least 2 (one may be the anchor), got {self.keys}")
+
+    def __bool__(self) -> bool:
+        return self.anchors is not None or self.keys is not None
+
+    def draw(self, nodes: int, device: torch.device | str = "cpu") -> "Sample | None":
+        """The nodes of one step, from torch's random numbers; None where it is all of them."""
+        anchors, keys = min(self.anchors or nodes, nodes), min(self.keys or nodes, nodes)
+        if anchors == keys == nodes:
+            return None
+        # a sorted topk is a random order; randperm waits for the device, this can be captured.
+        # In 64 bits, where ties are rare for any number of nodes
+        chance = torch.rand(nodes, device=device, dtype=torch.float64)
+        return Sample(chance.topk(max(anchors, keys)).indices, anchors, keys, nodes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """The nodes of one step: the first `anchors` are its anchors, the first `keys` its keys.
+
+    Of several workers each has some of the anchors, from `begin` to `end`.
+    """
+
+    nodes: NodeIndex
+    anchors: int
+    keys: int
+    of: int  # how many nodes there are
+    begin: int = 0
+    end: int | None = None
+
+    def part(self, begin: int, end: int) -> "Sample":
+        """The same sample with these anchors alone to care for."""
+        return replace(self, begin=begin, end=end)
+
+    @property
+    def own(self) -> tuple[int, int]:
+        """The anchors to care for."""
+        return self.begin, self.anchors if self.end is None else self.end
+
+    def take(self, table: Nodes) -> Candidates:
+        """The rows of these nodes, in every view that is stacked in the table."""
+        views: Tensor = table.unflatten(0, (-1, self.of))
+        return views[:, self.nodes].flatten(0, 1)
+
+    def rows(self, views: int) -> NodeIndex:
+        """Where these rows are in a table of so many views."""
+        steps = torch.arange(views, device=self.nodes.device)[:, None] * self.of
+        return (self.nodes + steps).flatten()
+
+    def contrast(
+        self,
+        functions: Functions,
+        anchor: Nodes,
+        keys: Nodes,
+        weight: PairWeight | None,
+        *,
+        temperature: float,
+    ) -> Scalar:
+        """`contrast`, estimated from tables that hold the rows of these nodes."""
+        # all anchors, and as many as keys: a small exact contrast whose negatives count for more
+        if self.own == (0, self.keys):
+            return functions("contrast")(
+                anchor,
+                keys,
+                weight,
+                temperature=temperature,
+                nodes=self.keys,
+                extra=log((self.of - 1) / (self.keys - 1)),
+            )
+        negatives = self.negative_sum(functions, anchor, keys, weight, temperature=temperature)
+        positive = keys.roll(-len(self.nodes), 0)
+        near, far = self.take_own(anchor), self.take_own(positive)
+        losses = info_nce(near, far, negatives, temperature=temperature)
+        return losses.sum() / (len(anchor) // len(self.nodes) * self.anchors)
+
+    def negative_sum(
+        self,
+        functions: Functions,
+        anchor: Nodes,
+        keys: Candidates,
+        weight: PairWeight | None,
+        *,
+        temperature: float,
+    ) -> PerAnchor:
+        """`negative_sum` of the anchors, estimated from tables with the rows of these nodes."""
+        place = torch.arange(len(self.nodes), device=anchor.device)
+        of_anchor, of_key = place[slice(*self.own)], place[: self.keys]
+        views = len(anchor) // len(place), len(keys) // len(place)
+        sums = functions("negative_sum")(
+            self.take_own(anchor),
+            self._some(keys, 0, self.keys),
+            None if weight is None else weight.between(self.own, (0, self.keys)),
+            temperature=temperature,
+            nodes=(of_anchor.repeat(views[0]), of_key.repeat(views[1])),
+        )
+        others = self.keys - (of_anchor < self.keys).to(sums.dtype)  # m_i
+        return sums * ((self.of - 1) / others).repeat(views[0])
+
+    def take_own(self, table: Nodes) -> Candidates:
+        """The rows of the anchors to care for, out of those of the sample."""
+        return self._some(table, *self.own)
+
+    def _some(self, table: Nodes, begin: int, end: int) -> Candidates:
+        """These rows of every view."""
+        views: Tensor = table.unflatten(0, (-1, len(self.nodes)))
+        return views[:, begin:end].flatten(0, 1)
+
+
+ALL = Sampling()
+
+
+def taken(table: Nodes, sample: Selection | None) -> Candidates:
+    """The rows of the sample's nodes; without one, all rows."""
+    return table if sample is None else sample.take(table)

@@ -1,0 +1,102 @@
+r"""Only what some rows depend on: each layer at the nodes that the next one looks at.
+
+Row i of layer k is $(\hat A U^{(k-1)})_i W_k$, so the rows $R_L$ that are wanted need the rows
+$R_{L-1}$ = their neighbours (by edges that were not dropped) of the layer below, and so on down to
+$R_0$. Nothing is sampled: the rows come out as they would from the whole graph.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from muxgcl.augment import View
+from muxgcl.sparse import Csr, SparseMatrix, compress, row_pointer
+
+Rows = Int[Tensor, " n"]
+Entries = Int[Tensor, " e"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """What the wanted rows depend on: `hops[k]` leads from rows `rows[k]` to rows `rows[k + 1]`."""
+
+    rows: list[Int[Tensor, " _"]]
+    hops: list[SparseMatrix]
+
+    @classmethod
+    def of(cls, propagation: SparseMatrix, rows: Rows, layers: int) -> "Field":
+        """The field of these rows of a (stacked) view, so many layers deep."""
+        found, hops = [rows], []
+        for _ in range(layers):
+            hop, below = neighbours(propagation.matrix, found[-1])
+            found.append(below)
+            hops.append(hop)
+        return cls(found[::-1], hops[::-1])
+
+    def wanted(self, table: Float[Tensor, "m d"], layer: int) -> Float[Tensor, "n d"]:
+        """The wanted rows out of a layer's table: they are among its rows."""
+        if layer == len(self.hops):
+            return table
+        return table[torch.searchsorted(self.rows[layer], self.rows[-1])]
+
+
+def neighbours(matrix: Csr, rows: Rows) -> tuple[SparseMatrix, Int[Tensor, " m"]]:
+    """The rows of a matrix with the columns they use, and which columns these are.
+
+    A row's own column is always among them; entries that weigh 0 do not count.
+    """
+    row, col, value = _entries(matrix, rows)
+    used = torch.zeros(matrix.columns, dtype=torch.bool, device=rows.device)
+    used[col] = True
+    used[rows] = True
+    below = used.nonzero().squeeze(1)
+    place = torch.zeros(matrix.columns, dtype=torch.long, device=rows.device)
+    place[below] = torch.arange(len(below), device=rows.device)
+    return _matrix(row, place[col], value, (len(rows), len(below))), below
+
+
+def rows_of(
+    features: Float[Tensor, "all f"] | SparseMatrix, rows: Rows
+) -> Float[Tensor, "n f"] | SparseMatrix:
+    """These rows of a table of features, sparse or dense."""
+    if isinstance(features, Tensor):
+        return features[rows]
+    shape = len(rows), features.shape[1]
+    return _matrix(*_entries(features.matrix, rows), shape)
+
+
+def _entries(matrix: Csr, rows: Rows) -> tuple[Entries, Entries, Float[Tensor, " e"]]:
+    """Row, column and value of what is not 0 in these rows; they are numbered as they come."""
+    begin, count = matrix.rowptr[rows], matrix.rowptr[rows + 1] - matrix.rowptr[rows]
+    entry = torch.arange(int(count.sum()), device=rows.device)
+    entry += (begin - (count.cumsum(0) - count)).repeat_interleave(count)
+    row = torch.arange(len(rows), device=rows.device).repeat_interleave(count)
+    value, col = matrix.value[entry], matrix.col[entry]
+    kept = value != 0
+    return row[kept], col[kept], value[kept]
+
+
+def _matrix(
+    row: Entries, col: Entries, value: Float[Tensor, " e"], shape: tuple[int, int]
+) -> SparseMatrix:
+    """From entries that are sorted by row."""
+    rows, columns = shape
+    order = (col * rows + row).argsort()
+    return SparseMatrix(
+        matrix=Csr(row_pointer(row, rows), col, value, columns),
+        transpose=compress(col, row, value, rows=columns, columns=rows, order=order),
+        order=order,
+    )
+
+
+def inputs(view: View, rows: Rows) -> Float[Tensor, "n f"]:
+    """These rows of a view's masked dense features."""
+    assert isinstance(view.features, Tensor)
+    nodes = len(view.features)
+    table, kept = view.features[rows % nodes], view.kept_columns
+    if kept is None:
+        return table
+    columns = kept.shape[-1]
+    return table[:, :columns] * (kept if kept.ndim == 1 else kept[rows // nodes])

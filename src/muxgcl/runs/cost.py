@@ -1,0 +1,266 @@
+"""What a training will take, told before it is paid: work that is counted, over measured rates.
+
+`calibrate` times small pieces of the very code that trains (about a second on a CPU), `estimate`
+divides the counts of `runs/work.py` by these rates.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch.nn.functional import normalize
+
+from muxgcl.affinity.skipgram import skip_gram
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.kernels import PairWeight, Sampling, contrast
+from muxgcl.runs.environment import pick_device
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.work import COUNTED, NUMBER, Shape, Work, embedding, of_epoch, tables
+from muxgcl.seeding import seeded
+from muxgcl.sparse import SparseMatrix
+from muxgcl.tensors import Tensors
+
+GIB = 2**30
+PROBE = 1024  # nodes in the pieces that are timed
+WALKERS = 8192  # nodes of the graph that walks are timed on
+SIZES = tuple(2**k for k in range(14, 7, -1))  # of samples, the largest first
+ROUGH_SECONDS = 60.0  # by slow rates: a training below is not worth an estimate
+PATIENCE = 600.0  # seconds that a training may take before `auto` samples
+BACKWARD = 1.7  # tables at the peak, relative to those that are kept for the backward pass
+VGAE_EPOCH = 3.0  # of a VGAE, in epochs of the encoder
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How fast this machine is, each a number of things a second."""
+
+    flops: float
+    gathers: float
+    touches: float
+    pairs: float
+    walks: float  # of one node, trained on
+    overhead: float  # seconds an epoch that depend on nothing
+
+
+SLOW = Rates(2e9, 2e7, 2e7, 5e6, 2e2, 0.01)  # of a machine that is slower than any in use
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Time and memory of one training."""
+
+    seconds: float
+    bytes: float  # at the peak, of the process or of the GPU
+    prepare: float  # of the seconds, those before the first epoch
+    device: str  # "CPU" or "GPU"
+
+    def __str__(self) -> str:
+        return f"about {duration(self.seconds)}, {self.bytes / GIB:.1f} GiB on this {self.device}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time in the unit that one would say it in."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 36 * 3600 else f"{seconds / 86400:.1f} days"
+
+
+def calibrate(plan: Plan, graph: Graph) -> Rates:
+    """Time small pieces of this plan's training on its device."""
+    device = pick_device(plan.device)
+    shape = Shape.of(_counted(plan), graph)
+    clock = _Clock(device)
+    with seeded(0, device):
+        a = torch.rand(2 * PROBE, 512, device=device)
+        b = torch.rand(512, 512, device=device)
+        flops = 2 * len(a) * 512 * 512 / clock(lambda: a @ b)
+        rows, per_row = 16 * PROBE, 6
+        row = torch.arange(rows, device=device).repeat_interleave(per_row)
+        col = torch.randint(rows, (len(row),), device=device)
+        value = torch.rand(len(row), device=device)
+        sparse = SparseMatrix.from_entries(row, col, value, (rows, rows))
+        wide = torch.rand(rows, 256, device=device)
+        touches = 2 * wide.numel() / clock(lambda: torch.relu(wide).mul_(0.5))
+        gathers = len(row) * 256 / clock(lambda: sparse @ wide)
+        pairs = _pairs(plan, shape, device, clock)
+        walks = _walks(plan, device) if shape.affinity and plan.settings.affinity != "vgae" else 1.0
+    return Rates(flops, gathers, touches, pairs, walks, 0.005)
+
+
+def _pairs(plan: Plan, shape: Shape, device: torch.device, clock: "_Clock") -> float:
+    """Pairs a second of the contrast itself, loss and gradients."""
+
+    def unit(width: int, rows: int) -> torch.Tensor:
+        return normalize(torch.randn(rows, width, device=device), dim=1)
+
+    one, two = (unit(shape.projection[1], 2 * PROBE).requires_grad_() for _ in range(2))
+    weight = None
+    if shape.affinity:
+        weight = PairWeight(unit(shape.affinity, PROBE), unit(shape.affinity, PROBE))
+
+    def work() -> None:
+        how = {"temperature": plan.settings.temperature, "backend": plan.backend}
+        contrast(one, two, weight, nodes=PROBE, **how).backward()
+
+    return (2 * PROBE) ** 2 / clock(work)
+
+
+def _walks(plan: Plan, device: torch.device) -> float:
+    """Walks a second, from drawing them to the optimizer's step."""
+    edges = torch.randint(WALKERS, (2, 3 * WALKERS))
+    small = Graph.from_data(Tensors(x=torch.ones(WALKERS, 1), edge_index=edges)).to(device)
+    settings = {**plan.settings.embedding_settings(), "epochs": 1, "walks_per_node": 1}
+    with torch.enable_grad():
+        begin = time.perf_counter()
+        skip_gram(small, **settings)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+    return WALKERS / (time.perf_counter() - begin)
+
+
+class _Clock:
+    """The least of a few times: others may be using the machine for a moment."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def __call__(self, work: Callable[[], object], times: int = 5) -> float:
+        found = []
+        for _ in range(times + 1):  # the first warms up
+            begin = time.perf_counter()
+            work()
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+            found.append(time.perf_counter() - begin)
+        return sorted(found[1:])[times // 2]
+
+
+def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
+    """Time and memory of this training; without rates they are measured first."""
+    rates = rates or calibrate(plan, graph)
+    work, shape = of_epoch(_counted(plan), graph), Shape.of(plan, graph)
+    epoch = seconds(work, rates)
+    prepare = 0.0
+    if shape.affinity:
+        settings = plan.settings.embedding_settings()
+        rounds = settings["epochs"] * settings.get("walks_per_node", 0)
+        prepare = graph.num_nodes * rounds / rates.walks
+        if plan.settings.affinity == "vgae":
+            prepare = settings["epochs"] * epoch / VGAE_EPOCH
+    on_gpu = pick_device(plan.device).type == "cuda"
+    here = torch.cuda.memory_allocated() if on_gpu else resident()
+    training = NUMBER * BACKWARD * work.kept
+    needed = max(training, embedding(graph, shape)) + NUMBER * 5 * work.weights
+    needed += tables(graph, shape)
+    total = plan.train.epochs * epoch + prepare
+    return Cost(total, here + needed, prepare, "GPU" if on_gpu else "CPU")
+
+
+def quick(plan: Plan, graph: Graph) -> bool:
+    """Whether it will be over before anyone asks, on any machine."""
+    return estimate(plan, graph, SLOW).seconds < ROUGH_SECONDS
+
+
+def seconds(work: Work, rates: Rates) -> float:
+    """The time of one epoch."""
+    return (
+        work.flops / rates.flops
+        + work.gathers / rates.gathers
+        + work.touches / rates.touches
+        + work.pairs / rates.pairs
+        + rates.overhead
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Exact or sampled, and why."""
+
+    sampling: Sampling
+    cost: Cost
+    reason: str
+
+
+def choose_sampling(
+    plan: Plan,
+    graph: Graph,
+    rates: Rates | None = None,
+    *,
+    patience: float = PATIENCE,
+    memory: float | None = None,
+) -> Chosen:
+    """The exact contrast if its time and memory are acceptable, else the largest sample that is.
+
+    Args:
+        plan: what is to be trained; its own sampling is not looked at.
+        graph: on which.
+        rates: what `calibrate` found.
+        patience: seconds that a training may take.
+        memory: bytes that it may take; by default what is free.
+    """
+    rates = rates or calibrate(plan, graph)
+    memory = available(plan) if memory is None else memory
+    exact = estimate(replace(plan, anchors=None, keys=None), graph, rates)
+    if exact.seconds <= patience and exact.bytes <= memory:
+        return Chosen(Sampling(), exact, "the exact contrast of all nodes is affordable")
+    why = f"the exact contrast would take {str(exact).removeprefix('about ')}"
+    for size in SIZES:
+        if size < graph.num_nodes:
+            cost = estimate(replace(plan, anchors=size, keys=size), graph, rates)
+            if cost.seconds <= patience and cost.bytes <= memory:
+                break
+    else:
+        size = min(SIZES[-1], graph.num_nodes)
+        cost = estimate(replace(plan, anchors=size, keys=size), graph, rates)
+    return Chosen(Sampling(size, size), cost, why)
+
+
+def check_memory(plan: Plan, graph: Graph, cost: Cost, rates: Rates) -> None:
+    """Refuse what will not fit, and say what would."""
+    free = available(plan)
+    if cost.bytes <= free:
+        return
+    other = choose_sampling(plan, graph, rates, patience=float("inf"), memory=free)
+    told = f"this needs {cost.bytes / GIB:.1f} GiB, and {free / GIB:.1f} GiB are there"
+    if other.cost.bytes <= free and other.sampling.anchors:
+        size = other.sampling.anchors
+        told += f"; {size} anchors and negatives need {other.cost.bytes / GIB:.1f} GiB"
+    else:
+        told += "; a smaller width needs less"
+    raise UserError(told)
+
+
+def available(plan: Plan) -> float:
+    """Bytes that this process may have in all: its own and what is free."""
+    device = pick_device(plan.device)
+    if device.type == "cuda":
+        return float(torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_allocated(device))
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+        return resident() + 1024 * free
+    except (OSError, StopIteration, ValueError):
+        return float("inf")
+
+
+def resident() -> float:
+    """Bytes of memory that this process has now."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return float(pages * os.sysconf("SC_PAGE_SIZE"))
+    except (OSError, ValueError):
+        return 0.0
+
+
+def _counted(plan: Plan) -> Plan:
+    if plan.method not in COUNTED:
+        raise UserError(
+            f"there is no estimate for {plan.method}; there is for {', '.join(COUNTED)}"
+        )
+    return plan

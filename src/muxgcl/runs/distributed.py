@@ -1,0 +1,205 @@
+"""One training on many workers, as `torchrun` starts them: Gloo between CPUs, NCCL between GPUs.
+
+Every worker has the graph, the weights and the same random numbers, so all of them encode the same
+views. The quadratic part, the contrast, is dealt out (`kernels/ring.py`). A worker's backward pass
+therefore finds its share of every gradient; the shares are added up, and all take the same step.
+The first worker alone writes, and a checkpoint holds no trace of how many there were.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph, fingerprint, graph_fingerprint
+from muxgcl.kernels.ring import LostWorker, Workers
+from muxgcl.methods import METHODS, Method
+from muxgcl.runs.loop import Trainer
+from muxgcl.runs.plan import Plan
+
+TIMEOUT = 600.0  # seconds that a worker waits for the others, at the start and later
+CHECK_EVERY = 50  # epochs between two looks at whether all workers have the same weights
+VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # as torchrun sets them
+
+
+def launched() -> bool:
+    """Whether this process is one of several workers."""
+    return dist.is_initialized() or (
+        all(name in os.environ for name in VARIABLES) and os.environ["WORLD_SIZE"] != "1"
+    )
+
+
+def silent() -> bool:
+    """Whether another worker speaks for this one."""
+    return launched() and os.environ.get("RANK", "0") != "0"
+
+
+@contextmanager
+def joined(device: str = "auto", *, timeout: float = TIMEOUT) -> Iterator[Workers | None]:
+    """The workers that this process belongs to; None where it works alone.
+
+    In a process group that the caller made, that one is used and left as it is.
+    """
+    if not launched():
+        yield None
+        return
+    if dist.is_initialized():
+        yield Workers(dist.get_rank(), dist.get_world_size())
+        return
+    rank, world = (_number(name) for name in ("RANK", "WORLD_SIZE"))
+    on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    if on_gpu:
+        torch.cuda.set_device(place(device))
+    try:
+        dist.init_process_group(
+            "nccl" if on_gpu else "gloo",
+            rank=rank,
+            world_size=world,
+            timeout=timedelta(seconds=timeout),
+        )
+        dist.barrier()
+    except (RuntimeError, ValueError) as error:  # torch's errors of networks are RuntimeErrors
+        raise UserError(_why(error, world, timeout)) from None
+    try:
+        yield Workers(rank, world)
+    finally:
+        with suppress(RuntimeError):  # the others may be gone
+            dist.destroy_process_group()
+
+
+def place(device: str) -> str:
+    """The device of this worker: of several GPUs, each worker of a machine has its own."""
+    if device in ("auto", "cuda") and torch.cuda.is_available():
+        return f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
+    return device
+
+
+def _number(name: str) -> int:
+    try:
+        return int(os.environ[name])
+    except ValueError:
+        raise UserError(f"{name} must be a whole number, got {os.environ[name]!r}") from None
+
+
+def _why(error: Exception, world: int, timeout: float) -> str:
+    """What kept the workers from meeting, in one line."""
+    told = " ".join(str(error).split())
+    where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+    if "EADDRINUSE" in told or "address already in use" in told.lower():
+        return f"{where} is taken by another program: name another port with --master-port"
+    if "timed out" in told.lower() or "timeout" in told.lower():
+        return f"not all of the {world} workers came to {where} within {timeout:.0f} s"
+    return f"the {world} workers could not meet at {where}: {told[:160]}"
+
+
+def check(workers: Workers, plan: Plan, graph: Graph) -> None:
+    """Find what cannot work before anything is trained."""
+    kind = METHODS[plan.method]
+    if not kind.samples:
+        able = ", ".join(name for name, kind in METHODS.items() if kind.samples)
+        raise UserError(f"{plan.method} cannot be dealt out to workers; these can be: {able}")
+    nodes = min(plan.anchors or graph.num_nodes, graph.num_nodes)
+    if workers.world > nodes:
+        what = "anchors" if plan.anchors else "nodes"
+        raise UserError(f"there are {workers.world} workers for {nodes} {what}: start fewer")
+    names = ("method", "seed", "backend", "anchors", "keys")
+    settings = {name: getattr(plan, name) for name in names}
+    settings |= {"train": asdict(plan.train), "settings": asdict(plan.settings)}
+    same(workers, {"graph": graph_fingerprint(graph), "settings": fingerprint({}, settings)})
+
+
+def same(workers: Workers, marks: Mapping[str, str]) -> None:
+    """Whether all workers have the same; else the first that differs is named."""
+    for what, mark in marks.items():
+        mine = torch.tensor(list(mark.encode()), dtype=torch.uint8, device=_device(workers))
+        found = [torch.empty_like(mine) for _ in range(workers.world)]
+        _together(dist.all_gather, found, mine, workers.group)
+        for rank, other in enumerate(found):
+            if not torch.equal(other, found[0]):
+                raise UserError(f"worker {rank} has other {what} than worker 0")
+
+
+def prepare(workers: Workers, method: Method, graph: Graph) -> None:
+    """What depends on the graph alone: first on worker 0, whose cache the others may read."""
+    if workers.rank == 0:
+        method.prepare(graph)
+    _together(dist.barrier, workers.group)
+    if workers.rank != 0:
+        method.prepare(graph)
+    for table in getattr(method, "patches", None) or ():
+        _together(dist.broadcast, table, _first(workers), workers.group)
+
+
+def start_alike(workers: Workers, trainer: Trainer) -> None:
+    """Give every worker the state of worker 0, which may come from a checkpoint."""
+    state = {name: tensor.clone() for name, tensor in trainer.state().items()}
+    epoch = torch.tensor(trainer.epoch)
+    for _, tensor in [*sorted(state.items()), ("epoch", epoch)]:
+        there = tensor.to(_device(workers))
+        _together(dist.broadcast, there, _first(workers), workers.group)
+        tensor.copy_(there)
+    trainer.load(state, int(epoch))
+
+
+def sum_up(workers: Workers, method: Method, terms: Tensor) -> Tensor:
+    """Add up the workers' shares of all gradients, in place, and of the loss's terms."""
+    grads = [p.grad for p in method.parameters() if p.grad is not None]
+    flat = torch.cat([grad.flatten() for grad in grads] + [terms])
+    _together(dist.all_reduce, flat, group=workers.group)
+    shares = flat.split([grad.numel() for grad in grads] + [len(terms)])
+    for grad, part in zip(grads, shares, strict=False):  # the last one is that of the terms
+        grad.copy_(part.view_as(grad))
+    whole: Tensor = shares[-1]
+    return whole.clone()
+
+
+@contextmanager
+def first_begins(workers: Workers | None) -> Iterator[None]:
+    """What worker 0 does alone while the others wait; where it fails, all of them end."""
+    if workers is None:
+        yield
+        return
+    failed = 1
+    try:
+        yield
+        failed = 0
+    finally:
+        failed = largest(workers, failed)
+    if failed:
+        raise UserError("worker 0 could not begin the run")
+
+
+def largest(workers: Workers, number: int) -> int:
+    """The largest of the workers' numbers."""
+    found = torch.tensor(number, device=_device(workers))
+    _together(dist.all_reduce, found, dist.ReduceOp.MAX, workers.group)
+    return int(found)
+
+
+def check_weights(workers: Workers, trainer: Trainer) -> None:
+    """Every so many epochs: whether all workers still have the same weights."""
+    if trainer.epoch % CHECK_EVERY == 0:
+        same(workers, {"weights": fingerprint(trainer.method.state_dict(), {})})
+
+
+def _together(work: Callable[..., object], *arguments: object, **more: object) -> None:
+    """Something that all workers do; where one is gone, that is what is told."""
+    try:
+        work(*arguments, **more)
+    except RuntimeError as error:
+        raise LostWorker(error) from None
+
+
+def _first(workers: Workers) -> int:
+    return 0 if workers.group is None else dist.get_global_rank(workers.group, 0)
+
+
+def _device(workers: Workers) -> torch.device:
+    on_gpu = dist.get_backend(workers.group) == "nccl"
+    return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")

@@ -1,0 +1,201 @@
+r"""What one epoch consists of, counted: products, propagation, pairs, and tables that are kept.
+
+For methods with a GCN (`mux-hop` has a perceptron), a projector and a contrast. With n rows (of two
+views), layers of widths $f \to h \to \dots \to w$, scales s, and a projector $w \to p \to o$, an
+epoch multiplies and adds
+
+$$2 n \big(2 f h + 3 h w + \dots\big) + 6 s n (w p + p o)$$
+
+times (two products for the first layer, three for each other one: forward and two gradients),
+propagates (edges x width) both ways and contrasts (anchors x keys) pairs at every scale. With a
+sample the rows of each layer are those that the sample depends on (`nn/field.py`). A perceptron
+sees all rows that its hops start from, and the projector's first product comes before the hops.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from torch import Tensor
+
+from muxgcl.augment import stacked_propagation
+from muxgcl.graph import Graph
+from muxgcl.kernels import Sample
+from muxgcl.nn.field import Field
+from muxgcl.runs.environment import pick_device
+from muxgcl.runs.plan import Plan
+from muxgcl.seeding import seeded
+
+COUNTED = ("mux-gcl", "mux-hop", "grace", "gca", "sfa")  # methods that this counts
+NUMBER = 4  # bytes
+DROPOUT = 12  # what drawing a random number costs, in numbers read and written
+BLOCK = 16  # the same for bias, PReLU and norm, forward and backward
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one epoch does."""
+
+    flops: float = 0.0  # of dense products
+    gathers: float = 0.0  # numbers that sparse products read
+    touches: float = 0.0  # numbers that are read and written one by one, as activations do
+    pairs: float = 0.0  # of anchors and keys
+    kept: float = 0.0  # numbers in tables that the backward pass needs
+    weights: float = 0.0  # numbers that are trained
+
+    def __add__(self, other: "Work") -> "Work":
+        names = self.__dataclass_fields__
+        return Work(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of a method, whatever its settings are called."""
+
+    widths: tuple[int, ...]  # features, hidden layers, embedding
+    scales: tuple[int, ...]  # that are contrasted
+    projection: tuple[int, int]
+    affinity: int  # width of the affinity's tables; 0 without
+    last: int  # how many hops the last scale has seen
+    contrasts: int  # of two scales each
+
+    @classmethod
+    def of(cls, plan: Plan, graph: Graph) -> "Shape":
+        """From a plan's settings."""
+        cfg, hop = plan.settings, plan.method == "mux-hop"
+        last = cfg.hops if hop else cfg.layers
+        between = [cfg.hidden] * (cfg.depth - 1) if hop else [2 * cfg.width] * (last - 1)
+        weights = getattr(cfg, "scale_weights", [0] * last + [1])
+        scales = tuple(k for k, weight in enumerate(weights) if weight > 0)
+        out = getattr(cfg, "projection_out", None) or cfg.width
+        weighted = getattr(cfg, "affinity", "none") != "none"
+        return cls(
+            (graph.num_features, *between, cfg.width),
+            scales,
+            (cfg.projection, out),
+            cfg.affinity_width if weighted else 0,
+            last,
+            len(scales) ** (2 if hop and cfg.anchors == "all" else 1),
+        )
+
+
+def of_epoch(plan: Plan, graph: Graph) -> Work:
+    """Everything that one epoch of this plan does."""
+    shape = Shape.of(plan, graph)
+    encoder = _perceptron if plan.method == "mux-hop" else _encoder
+    return encoder(plan, graph, shape) + _head(plan, graph, shape)
+
+
+def _encoder(plan: Plan, graph: Graph, shape: Shape) -> Work:
+    layers, sampled = len(shape.widths) - 1, plan.sampling.draw(graph.num_nodes)
+    in_part = _in_part(plan, sampled)
+    rows, entries = _sizes(plan, graph, layers, sampled)
+    wanted = 2 * (graph.num_nodes if sampled is None else len(sampled.nodes))
+    work = _first_layer(graph, shape.widths[1], rows, entries[0], in_part)
+    # masks, weights and degrees of the edges of both views, whatever is sampled
+    work += Work(touches=12 * 2 * len(graph.adjacency.col))
+    for k, (a, b) in enumerate(pairwise(shape.widths[1:]), start=1):
+        after = rows[k + 1] if in_part else rows[k]
+        across = a if in_part else b  # a sample is propagated first and multiplied then
+        work += Work(
+            flops=6 * after * a * b,
+            gathers=2 * entries[k] * across,
+            touches=6 * after * b + (4 * after * a if in_part else 0),
+            kept=after * b + (after * a if in_part else 0),
+            weights=a * b,
+        )
+    for scale in shape.scales[:-1] if shape.scales else ():
+        dense = isinstance(graph.features, Tensor)
+        fresh = in_part and (dense or scale > 0)  # else the whole graph has multiplied once
+        for a, b in pairwise(shape.widths[scale if fresh else scale + 1 :]):
+            first = scale == 0 and a == shape.widths[0]
+            work += Work(flops=(4 if first else 6) * wanted * a * b, kept=wanted * b)
+    return work
+
+
+def _in_part(plan: Plan, sampled: Sample | None) -> bool:
+    """Whether only what a sample depends on is encoded."""
+    on_cpu = pick_device(plan.device).type == "cpu"
+    return sampled is not None and on_cpu and plan.method != "sfa"
+
+
+def _sizes(
+    plan: Plan, graph: Graph, layers: int, sampled: Sample | None
+) -> tuple[list[int], list[int]]:
+    """Rows of both views at every layer, from the lowest on, and entries of every hop."""
+    if sampled is None or not _in_part(plan, sampled):
+        return [2 * graph.num_nodes] * (layers + 1), [2 * len(graph.adjacency.col)] * layers
+    with seeded(0):  # one draw stands for all
+        views = stacked_propagation(graph, plan.settings.drop_edges)
+        field = Field.of(views, sampled.rows(2), layers)
+    return [len(rows) for rows in field.rows], [len(hop.matrix.col) for hop in field.hops]
+
+
+def _perceptron(plan: Plan, graph: Graph, shape: Shape) -> Work:
+    cfg, (p, _) = plan.settings, shape.projection
+    sampled = plan.sampling.draw(graph.num_nodes)
+    rows, entries = _sizes(plan, graph, cfg.convolutions + shape.last, sampled)
+    f, copies = shape.widths[0], 2 if cfg.ema else 1
+    work = Work(touches=12 * 2 * len(graph.adjacency.col))
+    for k, (a, b) in enumerate(pairwise(shape.widths)):
+        before, here = (rows[min(k + more, cfg.convolutions)] for more in (0, 1))
+        if k > 0:
+            work += Work(
+                flops=6 * before * a * b, touches=DROPOUT * before * a, kept=2 * before * a
+            )
+        elif isinstance(graph.features, Tensor):
+            work += Work(
+                flops=4 * before * f * b, touches=DROPOUT * before * f, kept=2 * before * f
+            )
+        else:
+            filled = before * len(graph.features.matrix.col) / graph.num_nodes
+            work += Work(gathers=2 * filled * b, touches=(DROPOUT + 8) * filled, kept=6 * filled)
+        if k < cfg.convolutions:
+            work += Work(gathers=2 * entries[k] * b)
+        work += Work(touches=BLOCK * here * b, kept=3 * here * b, weights=copies * a * b)
+    spread = sum(entries[cfg.convolutions :])
+    start = rows[cfg.convolutions]  # the projector's first product, then the hops
+    work += Work(flops=6 * start * shape.widths[-1] * p, gathers=2 * spread * p, kept=2 * start * p)
+    return work
+
+
+def _first_layer(graph: Graph, h: int, rows: list[int], entries: int, in_part: bool) -> Work:
+    f, tables = graph.num_features, Work(touches=6 * rows[1] * h, kept=2 * rows[1] * h)
+    if not isinstance(graph.features, Tensor):
+        filled = 2 * len(graph.features.matrix.col)
+        return tables + Work(gathers=2 * (filled + entries) * h, weights=f * h)
+    if in_part:  # (A X) W: few rows, and X is copied
+        return tables + Work(
+            flops=4 * rows[1] * f * h,
+            gathers=entries * f,
+            touches=3 * rows[0] * f,
+            kept=rows[1] * f + rows[0] * f,
+            weights=f * h,
+        )
+    return tables + Work(flops=4 * rows[0] * f * h, gathers=2 * entries * h, weights=f * h)
+
+
+def _head(plan: Plan, graph: Graph, shape: Shape) -> Work:
+    n, (p, o), w = graph.num_nodes, shape.projection, shape.widths[-1]
+    anchors, keys = (min(count or n, n) for count in (plan.anchors, plan.keys))
+    read = {*shape.scales} if shape.contrasts > len(shape.scales) else {*shape.scales, shape.last}
+    rows = 2 * max(anchors, keys) * len(read)
+    mixed = 0 if plan.method == "mux-hop" else w  # has multiplied already
+    return Work(
+        flops=6 * rows * (mixed * p + p * o),
+        touches=rows * (8 * p + 14 * o + 2 * mixed),
+        pairs=4 * anchors * keys * shape.contrasts,
+        kept=rows * (mixed + p + 5 * o),
+        weights=w * p + p * o,
+    )
+
+
+def tables(graph: Graph, shape: Shape) -> float:
+    """Bytes of what is there all the time: both views' edges, and where patches lie."""
+    edges = 2 * len(graph.adjacency.col)
+    patches = (shape.last + 1) * graph.num_nodes * shape.affinity * NUMBER
+    return edges * (4 * 8 + 3 * NUMBER) + patches
+
+
+def embedding(graph: Graph, shape: Shape) -> float:
+    """Bytes of embedding all nodes at once, when training is done."""
+    return NUMBER * graph.num_nodes * (2 * max(shape.widths[1:]) + shape.last * shape.widths[-1])

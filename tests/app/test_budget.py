@@ -1,0 +1,166 @@
+"""What a run will take, told before; samples that are asked for, chosen, kept and gone on with."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cli_cases import ask
+
+import muxgcl
+from muxgcl import RunOptions, UserError
+from muxgcl.app import Budget, dry_run
+from muxgcl.app.budget import budget
+from muxgcl.graph import Graph
+from muxgcl.io import planted
+from muxgcl.runs import cost
+from muxgcl.runs.cost import Rates
+from muxgcl.runs.environment import limit_threads
+from muxgcl.runs.folder import Run
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.settings import TrainConfig
+
+DATA = planted(nodes=300)
+GRAPH = Graph.from_data(DATA)
+SMALL = {"width": 8, "projection": 8, "projection_out": 8, "affinity_epochs": 1}
+HOP = RunOptions(
+    method="mux-hop",
+    preset="best",
+    settings=SMALL | {"hidden": 12, "ema": 0.9, "dropout": 0.3},
+    epochs=6,
+    device="cpu",
+    splits=2,
+    controls=False,
+    report=False,
+)
+SLOW_PAIRS = Rates(1e12, 1e12, 1e12, 1e4, 1e9, 0.0)
+
+
+def plan(method: str = "mux-hop", **changes: Any) -> Plan:
+    settings = SMALL | {"epochs": 60}
+    if method == "mux-hop":
+        settings |= {"hidden": 12}
+    else:
+        del settings["affinity_epochs"]
+    return Plan.make(method, "best", overrides=settings, device="cpu", **changes)
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that finds pairs hard, with samples small enough for a small graph."""
+    monkeypatch.setattr(cost, "calibrate", lambda plan, graph: SLOW_PAIRS)
+    monkeypatch.setattr(cost, "SIZES", (100, 50, 20))
+    monkeypatch.setattr(cost, "ROUGH_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_training_beyond_patience_samples_and_says_so() -> None:
+    found = budget(plan(), GRAPH)
+    assert found.plan.anchors == found.plan.keys
+    assert found.plan.anchors in (100, 50, 20)
+    why, told = found.notes
+    assert why.startswith(f"each step contrasts {found.plan.anchors} nodes: the exact contrast")
+    assert told == str(found.cost)
+
+
+@pytest.mark.usefixtures("slow")
+def test_what_is_asked_for_is_not_changed() -> None:
+    exact = budget(plan(), GRAPH, exact=True)
+    assert exact.plan == plan()
+    asked = budget(plan(anchors=33, keys=44), GRAPH)
+    assert (asked.plan.anchors, asked.plan.keys) == (33, 44)
+    assert exact.cost.seconds > asked.cost.seconds
+
+
+def test_a_short_training_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "calibrate", None)
+    short = replace(plan("grace"), train=TrainConfig(epochs=2))
+    assert budget(short, Graph.from_data(planted(nodes=40))) == Budget(short)
+
+
+def test_a_method_that_nobody_counted_has_no_estimate() -> None:
+    dgi = Plan.make("dgi", "quick", device="cpu")
+    assert budget(dgi, GRAPH, always=True) == Budget(dgi)
+
+
+def test_a_dry_run_tells_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "cora", "--method", "grace", "--epochs", "3", "--device", "cpu", "--dry-run"]
+    status, out, _ = ask(capsys, *words, "--out", "here", "--quiet")
+    assert status == 0
+    assert out.startswith("about ")
+    assert out.strip().endswith("GiB on this CPU")
+    status, out, _ = ask(capsys, *words, "--quiet", "--json", "--anchors", "64")
+    found = json.loads(out)
+    assert (found["method"], found["anchors"], found["negatives"]) == ("grace", 64, None)
+    assert found["seconds"] > 0
+    assert not list(tmp_path.iterdir())
+    words[3] = "dgi"
+    status, out, _ = ask(capsys, *words, "--quiet")
+    assert (status, out.strip()) == (0, "there is no estimate for dgi")
+
+
+def test_a_dry_run_has_the_sample_that_the_run_would_have(slow: None) -> None:
+    found = dry_run(DATA, HOP)
+    assert found.plan.anchors in (100, 50, 20)
+    assert found.to_dict()["anchors"] == found.plan.anchors
+
+
+@pytest.mark.parametrize("sizes", [(8, 8), (8, 20), (20, None)])
+def test_a_sampled_run_resumes_to_the_same_embeddings(
+    tmp_path: Path, sizes: tuple[int, int | None]
+) -> None:
+    options = replace(HOP, anchors=sizes[0], negatives=sizes[1])
+    whole = muxgcl.run(DATA, replace(options, out=tmp_path / "whole"))
+    parts = replace(options, out=tmp_path / "parts")
+    muxgcl.run(DATA, replace(parts, epochs=2))
+    again = replace(parts, resume=True, anchors=None, negatives=None)  # as it was begun
+    resumed = muxgcl.run(DATA, again)
+    assert np.array_equal(resumed.embedding, whole.embedding)
+    assert resumed.plan.anchors == sizes[0]
+    exact = muxgcl.run(DATA, replace(HOP, out=tmp_path / "exact"))
+    assert not np.array_equal(exact.embedding, whole.embedding)
+
+
+def test_a_run_goes_on_with_its_own_sample_alone(tmp_path: Path) -> None:
+    begun = replace(HOP, out=tmp_path / "run", anchors=8, negatives=8, score=False)
+    muxgcl.run(DATA, begun)
+    kept = Run(tmp_path / "run").config()["run"]
+    assert (kept["anchors"], kept["keys"]) == (8, 8)
+    with pytest.raises(UserError, match=r"another number of anchors \(8\); .* asks for 9"):
+        muxgcl.run(DATA, replace(begun, anchors=9, resume=True))
+    every = replace(begun, anchors=None, negatives=None, exact=True, resume=True)
+    with pytest.raises(UserError, match=r"another number of anchors \(8\); .* asks for all"):
+        muxgcl.run(DATA, every)
+
+
+def test_a_sample_of_all_nodes_is_the_exact_run(tmp_path: Path) -> None:
+    found = [
+        muxgcl.run(DATA, replace(HOP, out=tmp_path / name, anchors=size, negatives=size))
+        for name, size in (("exact", None), ("sampled", 300))
+    ]
+    assert np.array_equal(found[0].embedding, found[1].embedding)
+
+
+def test_exact_and_a_sample_exclude_each_other() -> None:
+    with pytest.raises(UserError, match="ask for one"):
+        RunOptions(exact=True, negatives=8)
+
+
+def test_there_are_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(4)
+        monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
+        limit_threads()
+        assert torch.get_num_threads() <= 2
+        torch.set_num_threads(1)
+        limit_threads()
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,182 @@
+"""What a training will take: counts against what torch counts, and what is chosen by them."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.io import planted
+from muxgcl.kernels import Sampling
+from muxgcl.methods import total
+from muxgcl.runs import cost
+from muxgcl.runs.cost import Cost, Rates, calibrate, check_memory, choose_sampling, estimate
+from muxgcl.runs.plan import Plan, build
+from muxgcl.runs.work import Shape, of_epoch
+from muxgcl.seeding import seeded
+from muxgcl.sparse import Csr
+
+DENSE = planted(nodes=400, features=40)
+DENSE.x = DENSE.x + 0.1
+GRAPHS = {"dense": Graph.from_data(DENSE)}
+SPARSE = planted(nodes=400, features=160)
+SPARSE.x = SPARSE.x * (torch.rand(400, 160) < 0.5)
+GRAPHS["sparse"] = Graph.from_data(SPARSE)
+FAST = Rates(1e12, 1e12, 1e12, 1e12, 1e9, 0.0)
+
+
+def plan(method: str = "mux-gcl", **changes: object) -> Plan:
+    rest = {name: changes.pop(name) for name in ("anchors", "keys") if name in changes}
+    values = {"width": 24, "projection": 32, "epochs": 10, **changes}
+    if method == "mux-gcl":
+        values = {"affinity_epochs": 1, "affinity_width": 8, "projection_out": 16, **values}
+    return Plan.make(method, "quick", overrides=values, device="cpu", **rest)
+
+
+def counted(made: Plan, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> int:
+    """What torch counts of one step, dense products alone."""
+
+    def multiply(self: Csr, dense: torch.Tensor) -> torch.Tensor:  # torch takes it for a dense one
+        row = torch.arange(self.rows).repeat_interleave(self.rowptr.diff())
+        out = dense.new_zeros(self.rows, dense.shape[1])
+        return out.index_add(0, row, self.value[:, None] * dense[self.col])
+
+    with seeded(0):
+        method = build(made, graph)
+        method.prepare(graph)
+        monkeypatch.setattr(Csr, "multiply", multiply)
+        with FlopCounterMode(display=False) as counter:
+            total(method.loss(graph)).backward()
+    return counter.get_total_flops()
+
+
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("sample", [None, 50])
+def test_products_are_counted_as_torch_counts_them(
+    features: str, layers: int, sample: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = (1 / (layers + 1),) * (layers + 1)
+    graph = GRAPHS[features]
+    assert isinstance(graph.features, torch.Tensor) == (features == "dense")
+    made = plan(layers=layers, scale_weights=weights, anchors=sample, keys=sample)
+    want = counted(made, graph, monkeypatch)
+    work, shape = of_epoch(made, graph), Shape.of(made, graph)
+    # two of three products: torch does not count the one in place; one weight for four pairs
+    per_pair = 2 * 2 * shape.projection[1] + 2 * shape.affinity / 4
+    # what torch counts has the sums of biases too, and another draw of the sample
+    assert work.flops + work.pairs * per_pair == pytest.approx(want, rel=0.1)
+
+
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("convolutions", [0, 1])
+@pytest.mark.parametrize("anchors", ["last", "all"])
+@pytest.mark.parametrize("sample", [None, 50])
+def test_products_of_mux_hop_are_counted_as_torch_counts_them(
+    features: str,
+    convolutions: int,
+    anchors: str,
+    sample: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = GRAPHS[features]
+    settings = {"hidden": 48, "width": 24, "projection": 32, "projection_out": 16, "epochs": 10}
+    settings |= {"affinity_epochs": 1, "affinity_width": 8, "drop_edges": (0.7, 0.7)}
+    settings |= {"convolutions": convolutions, "anchors": anchors, "depth": 3}
+    made = Plan.make("mux-hop", "best", "cora", settings, device="cpu", anchors=sample, keys=sample)
+    want = counted(made, graph, monkeypatch)
+    work, shape = of_epoch(made, graph), Shape.of(made, graph)
+    per_pair = 2 * 2 * shape.projection[1] + 2 * shape.affinity / 4
+    assert work.flops + work.pairs * per_pair == pytest.approx(
+        want, rel=0.15
+    )  # the draw of the sample is another one
+
+
+def test_counts_of_grace_are_those_of_its_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = GRAPHS["dense"]
+    want = counted(plan("grace"), graph, monkeypatch)
+    work, shape = of_epoch(plan("grace"), graph), Shape.of(plan("grace"), graph)
+    found = work.flops + work.pairs * 4 * shape.projection[1]
+    assert found == pytest.approx(want, rel=0.1)
+
+
+def test_pairs_grow_with_the_square_of_the_nodes_and_a_sample_has_its_own() -> None:
+    small, large = (Graph.from_data(planted(nodes=n)) for n in (100, 300))
+    assert of_epoch(plan(), large).pairs == 9 * of_epoch(plan(), small).pairs
+    sampled = plan(anchors=10, keys=20)
+    scales = len(Shape.of(sampled, large).scales)
+    assert of_epoch(sampled, large).pairs == 4 * 10 * 20 * scales
+
+
+def test_a_sample_of_more_nodes_than_there_are_costs_what_the_exact_contrast_costs() -> None:
+    graph = GRAPHS["dense"]
+    assert of_epoch(plan(anchors=9999, keys=9999), graph) == of_epoch(plan(), graph)
+
+
+def test_twice_the_epochs_take_twice_the_time_after_the_preparation() -> None:
+    graph = GRAPHS["dense"]
+    one, two = (estimate(plan(epochs=n), graph, FAST) for n in (10, 20))
+    assert one.prepare == two.prepare > 0
+    assert two.seconds - two.prepare == pytest.approx(2 * (one.seconds - one.prepare))
+
+
+def test_rates_are_measured_and_an_estimate_is_one_line() -> None:
+    rates = calibrate(plan(), GRAPHS["dense"])
+    assert all(getattr(rates, name) > 0 for name in Rates.__dataclass_fields__)
+    found = estimate(plan(), GRAPHS["dense"], rates)
+    assert found.seconds > found.prepare > 0
+    assert found.bytes > cost.resident() * 0.9
+    assert str(Cost(720, 1.1 * 2**30, 0, "CPU")) == "about 12 min, 1.1 GiB on this CPU"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.2, "1 s"), (75, "75 s"), (600, "10 min"), (7200, "2.0 h"), (200_000, "2.3 days")],
+)
+def test_a_duration_is_told_in_a_unit_that_fits(seconds: float, told: str) -> None:
+    assert cost.duration(seconds) == told
+
+
+def test_the_exact_contrast_is_chosen_where_it_is_affordable_else_the_largest_sample_that_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = GRAPHS["dense"]
+    monkeypatch.setattr(cost, "SIZES", (200, 100, 50))
+    assert choose_sampling(plan(), graph, FAST, memory=1e15).sampling == Sampling()
+    slow = replace(FAST, pairs=1e5)
+
+    def time(size: int | None) -> float:
+        return estimate(plan(anchors=size, keys=size), graph, slow).seconds
+
+    assert time(None) > time(200) > time(100) > time(50)
+    for patience, size in ((time(200), 200), (time(100), 100), (time(50) / 2, 50)):
+        found = choose_sampling(plan(), graph, slow, patience=patience, memory=1e15)
+        assert found.sampling == Sampling(size, size)
+        assert found.reason.startswith("the exact contrast would take")
+        assert found.cost.seconds == pytest.approx(time(size))
+
+
+def test_what_does_not_fit_is_refused_and_what_would_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = GRAPHS["dense"]
+    monkeypatch.setattr(cost, "resident", lambda: 0.0)
+    monkeypatch.setattr(cost, "SIZES", (50,))
+    whole = estimate(plan(), graph, FAST)
+    check_memory(plan(), graph, whole, FAST)
+    little = estimate(plan(anchors=50, keys=50), graph, FAST).bytes
+    assert little < whole.bytes
+    monkeypatch.setattr(cost, "available", lambda plan: (little + whole.bytes) / 2)
+    with pytest.raises(UserError, match="50 anchors and negatives need"):
+        check_memory(plan(), graph, whole, FAST)
+    monkeypatch.setattr(cost, "available", lambda plan: 1.0)
+    with pytest.raises(UserError, match="a smaller width needs less"):
+        check_memory(plan(), graph, whole, FAST)
+
+
+def test_a_method_that_is_not_counted_is_named() -> None:
+    dgi = Plan.make("dgi", "quick")
+    with pytest.raises(UserError, match="no estimate for dgi"):
+        estimate(dgi, GRAPHS["dense"], FAST)

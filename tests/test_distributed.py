@@ -1,0 +1,167 @@
+"""Many workers against one process: the same loss, gradients, training and checkpoints."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import worker_cases as cases
+from torch.testing import assert_close
+from worker_cases import GRAPH, together
+
+from muxgcl.errors import UserError
+from muxgcl.kernels.ring import Workers, bounds
+from muxgcl.runs.distributed import joined
+from muxgcl.runs.folder import Run
+
+WORLDS = [1, 2, 3, 4]
+# mp.spawn and Gloo leave a socket or two to the garbage collector
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+def test_shares_differ_by_one_at_most_and_leave_nothing_out() -> None:
+    for count in (4, 5, 11, 100):
+        for world in WORLDS:
+            shares = [bounds(count, rank, world) for rank in range(world)]
+            assert [a for a, _ in shares] == [0, *(b for _, b in shares[:-1])]
+            assert shares[-1][1] == count
+            sizes = [b - a for a, b in shares]
+            assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.fixture(scope="module", params=WORLDS)
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """What each of so many workers found."""
+    return together(request.param, tmp_path_factory.mktemp("workers"), cases.parity)
+
+
+def test_the_ring_finds_the_loss_and_the_gradients_of_one_process(found: list[Any]) -> None:
+    found = [worker["contrasts"] for worker in found]
+    for name in found[0]:
+        total = [torch.stack(parts).sum(0) for parts in zip(*(f[name] for f in found), strict=True)]
+        if name == "16 bits":
+            want = cases.loss_and_gradients(None, 13, weighted=True)
+            assert_close(total, want, rtol=2e-3, atol=2e-4)
+            continue
+        n, weighted, backend = name.split()
+        want = cases.loss_and_gradients(None, int(n), weighted=weighted == "True", backend=backend)
+        assert_close(total, want)
+
+
+def test_ten_steps_together_are_ten_steps_alone(found: list[Any]) -> None:
+    for name, made in cases.PLANS.items():
+        want, steps = cases.trained(None, made), [worker["steps"][name] for worker in found]
+        for got in steps:
+            assert_close(got["losses"], want["losses"], rtol=1e-4, atol=1e-5)
+            assert_close(got["weights"], want["weights"], rtol=1e-3, atol=1e-4)
+        first, last = steps[0]["weights"], steps[-1]["weights"]
+        assert all(torch.equal(first[key], last[key]) for key in first)
+
+
+def test_a_run_stopped_on_two_workers_goes_on_with_three_and_with_one(tmp_path: Path) -> None:
+    want = cases.trained(None, cases.plan())
+    run = tmp_path / "run"
+    run.mkdir()
+    told = together(2, tmp_path / "two", cases.stopped_early, str(run), 4)
+    assert told == ["stopped after epoch 4 of 10"] * 2
+    assert Run(run).checkpoint()[1]["epoch"] == 4
+    kept = {file.name: file.read_bytes() for file in run.iterdir()}
+    three = together(3, tmp_path / "three", cases.trained, cases.plan(), str(run))
+    for name, content in kept.items():
+        (run / name).write_bytes(content)
+    alone = cases.trained(None, cases.plan(), str(run))
+    for got in (*three, alone):
+        assert_close(got["losses"], want["losses"][4:], rtol=1e-4, atol=1e-5)
+        assert_close(got["weights"], want["weights"], rtol=1e-3, atol=1e-4)
+    assert [line["epoch"] for line in Run(run).metrics()] == [*range(1, 11)]
+
+
+def test_mistakes_are_one_line_on_every_worker(tmp_path: Path) -> None:
+    for found in together(3, tmp_path, cases.mistakes):
+        assert found["graph"] == "worker 2 has other graph than worker 0"
+        assert found["settings"] == "worker 2 has other settings than worker 0"
+        assert found["method"].startswith(
+            "homogcl cannot be dealt out to workers; these can be: mux"
+        )
+        assert found["anchors"] == "there are 3 workers for 2 anchors: start fewer"
+        assert found["nodes"] == "there are 3 workers for 2 nodes: start fewer"
+        assert found["fine"] == "trained"
+
+
+def test_a_worker_that_dies_in_an_epoch_ends_the_run_with_its_last_checkpoint(
+    tmp_path: Path,
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    with pytest.raises(Exception, match="terminated with exit code"):
+        together(3, tmp_path, cases.killed, str(run))
+    told = [
+        (run / f"told-{rank}").read_text() for rank in range(2) if (run / f"told-{rank}").exists()
+    ]
+    assert told
+    assert all(line.startswith("a worker was lost or does not answer") for line in told)
+    assert Run(run).checkpoint()[1]["epoch"] == 4
+    want = cases.trained(None, cases.plan("grace"))
+    got = cases.trained(None, cases.plan("grace"), str(run))
+    assert_close(got["weights"], want["weights"], rtol=1e-3, atol=1e-4)
+
+
+def test_alone_there_are_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    with joined("cpu") as workers:
+        assert workers is None
+    assert Workers(0, 1).draw(GRAPH.num_nodes) is None
+
+
+def environment(rank: int, port: int) -> dict[str, str]:
+    return {
+        "RANK": str(rank),
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+
+
+def test_a_worker_that_never_comes_is_waited_for_and_then_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for name, value in environment(0, port).items():
+        monkeypatch.setenv(name, value)
+    told = r"not all of the 2 workers came to .* within 2 s"
+    with pytest.raises(UserError, match=told), joined("cpu", timeout=2):
+        pass
+
+
+def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for name, value in environment(0, taken.getsockname()[1]).items():
+            monkeypatch.setenv(name, value)
+        told = "is taken by another program"
+        with pytest.raises(UserError, match=told), joined("cpu", timeout=2):
+            pass
+
+
+def test_torchrun_brings_its_workers_together(tmp_path: Path) -> None:
+    script = tmp_path / "join.py"
+    script.write_text(
+        "import torch, torch.distributed as dist\n"
+        "from muxgcl.runs.distributed import joined, largest\n"
+        "with joined('cpu') as workers:\n"
+        "    assert largest(workers, workers.rank) == 1\n"
+        f"    open(f'{tmp_path}/{{workers.rank}}-of-{{workers.world}}', 'w').close()\n"
+    )
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script]
+    done = subprocess.run(
+        [sys.executable, *map(str, words)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "0-of-2").exists()
+    assert (tmp_path / "1-of-2").exists()

@@ -1,0 +1,66 @@
+"""Rows from what they depend on alone: the same as from the whole graph."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from muxgcl.augment import Corrupt, both, clean
+from muxgcl.graph import Graph
+from muxgcl.io import planted
+from muxgcl.kernels import Sample
+from muxgcl.nn.field import Field, neighbours
+from muxgcl.nn.gcn import GCN
+
+DATA = planted(nodes=40, isolated=2)
+DENSE = DATA.clone()
+DENSE.x = torch.rand(40, 48) + 0.1  # planted features are few enough to be kept sparse or not
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("data", [DATA, DENSE])
+@pytest.mark.parametrize("drops", [(0.0, 0.0), (0.5, 0.3)])
+def test_the_rows_of_a_sample_are_those_of_the_whole_graph(layers: int, data, drops) -> None:
+    graph = Graph.from_data(data)
+    encoder = GCN(graph.num_features, 6, layers=layers, act="prelu")
+    for bias in encoder.biases:
+        torch.nn.init.normal_(bias)
+    view = both(graph, [Corrupt(*drops), Corrupt(*drops)])
+    sample = Sample(torch.tensor([3, 39, 0, 17]), 4, 4, 40)
+    found = []
+    for tables in (encoder(view, None, sample), encoder(view)):
+        rows = {k: t if len(t) == 8 else sample.take(t) for k, t in tables.items()}
+        torch.manual_seed(1)
+        loss = sum((t * torch.rand_like(t)).sum() for _, t in sorted(rows.items()))
+        found.append([rows, torch.autograd.grad(loss, list(encoder.parameters()))])
+    assert set(found[0][0]) == set(range(layers + 1))
+    assert_close(found[0], found[1])
+
+
+def test_sparse_and_dense_features_take_both_ways() -> None:
+    sparse = DATA.clone()
+    sparse.x = torch.zeros(40, 48)
+    sparse.x[torch.arange(40), torch.arange(40)] = 1
+    graph = Graph.from_data(sparse)
+    assert not isinstance(graph.features, torch.Tensor)
+    assert isinstance(Graph.from_data(DENSE).features, torch.Tensor)
+    encoder, sample = GCN(48, 6), Sample(torch.tensor([5, 1]), 2, 2, 40)
+    view = clean(graph)
+    assert_close(encoder(view, None, sample)[0], encoder(view)[0][sample.nodes])
+    assert_close(encoder(view, None, sample)[2], encoder(view)[2][sample.nodes])
+
+
+def test_a_path_is_seen_one_hop_further_a_layer() -> None:
+    edges = torch.stack([torch.arange(9), torch.arange(1, 10)])
+    graph = Graph.from_data(type(DATA)(x=torch.eye(10), edge_index=edges))
+    field = Field.of(clean(graph).propagation, torch.tensor([4]), 2)
+    assert [rows.tolist() for rows in field.rows] == [[2, 3, 4, 5, 6], [3, 4, 5], [4]]
+    assert field.wanted(torch.arange(5.0)[:, None], 0).tolist() == [[2.0]]
+
+
+def test_a_dropped_edge_is_not_looked_along() -> None:
+    edges = torch.tensor([[0, 1], [1, 2]])
+    graph = Graph.from_data(type(DATA)(x=torch.eye(3), edge_index=edges))
+    weight = graph.adjacency.weight * graph.adjacency.loop
+    hop, below = neighbours(graph.adjacency.propagation(weight).matrix, torch.tensor([1]))
+    assert below.tolist() == [1]
+    assert hop.shape == (1, 1)

@@ -1,0 +1,200 @@
+"""What each of several workers does in tests: functions that a fresh process can import."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.kernels import PairWeight, contrast
+from muxgcl.kernels.ring import Workers
+from muxgcl.runs.fit import fit
+from muxgcl.runs.folder import Run
+from muxgcl.runs.plan import Plan
+from muxgcl.tensors import Tensors
+
+
+def small_graph(nodes: int, seed: int) -> Graph:
+    """A random graph, made without PyG, which takes every worker seconds to load."""
+    chance = torch.Generator().manual_seed(seed)
+    x = torch.rand(nodes, 12, generator=chance)
+    edges = torch.randint(nodes, (2, 3 * nodes), generator=chance)
+    return Graph.from_data(Tensors(x=x, edge_index=edges))
+
+
+GRAPH = small_graph(61, seed=1)  # no multiple of 2, 3 or 4
+
+
+def together(world: int, folder: Path, work: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """What `work(workers, ...)` returned on each of so many workers."""
+    folder.mkdir(exist_ok=True)
+    mp.spawn(_begin, (world, str(folder), work, arguments), world)
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(world)]
+
+
+def _begin(
+    rank: int, world: int, folder: str, work: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=world
+    )
+    found = work(Workers(rank, world), *arguments)
+    torch.save(found, Path(folder) / f"{rank}.pt")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def tables(n: int) -> list[Tensor]:
+    """Anchors and keys of two views, and the tables of weights; the same on every worker."""
+    chance = torch.Generator().manual_seed(n)
+    shapes = [(2 * n, 6), (2 * n, 6), (n, 4), (n, 4)]
+    return [
+        normalize(torch.randn(*shape, generator=chance, dtype=torch.float64), dim=1)
+        for shape in shapes
+    ]
+
+
+def loss_and_gradients(
+    workers: Workers | None, n: int, *, weighted: bool, backend: str = "chunked"
+) -> list[Tensor]:
+    """Share of the loss, and the whole tables' gradients from this worker's rows."""
+    anchor, keys, rows, cols = tables(n)
+    leaves = [anchor.requires_grad_(), keys.requires_grad_()]
+    shard = None if workers is None else workers.draw(n)
+    take = (lambda t: t) if shard is None else shard.take
+    weight = PairWeight(take(rows), take(cols)) if weighted else None
+    loss = 0.7 * contrast(
+        *map(take, leaves),
+        weight,
+        temperature=0.3,
+        nodes=None if shard else n,
+        backend=backend,
+        sample=shard,
+    )
+    return [loss.detach(), *torch.autograd.grad(loss, leaves)]
+
+
+def contrasts(workers: Workers) -> dict[str, list[Tensor]]:
+    """The contrast of tables of several sizes, in several ways."""
+    found = {}
+    for n in (4, 13, 16):
+        for weighted in (False, True):
+            for backend in ("reference", "chunked"):
+                how = {"weighted": weighted, "backend": backend}
+                found[f"{n} {weighted} {backend}"] = loss_and_gradients(workers, n, **how)
+    wire = replace(workers, wire=torch.float16)
+    found["16 bits"] = loss_and_gradients(wire, 13, weighted=True)
+    return found
+
+
+def plan(method: str = "mux-gcl", epochs: int = 10, **changes: Any) -> Plan:
+    names = ("anchors", "keys", "seed")
+    rest = {name: changes.pop(name) for name in names if name in changes}
+    values = {"width": 8, "projection": 8, "epochs": epochs, "lr": 1e-2, **changes}
+    if method == "mux-gcl":
+        values |= {"affinity_epochs": 1}
+    return Plan.make(method, "quick", overrides=values, device="cpu", **rest)
+
+
+def trained(workers: Workers | None, made: Plan, run: str | None = None) -> dict[str, Any]:
+    """The weights and losses of a whole training; the first worker alone has the run folder."""
+    losses: list[float] = []
+    folder = Run(Path(run)) if run and (workers is None or workers.rank == 0) else None
+    fitted = fit(
+        made,
+        GRAPH,
+        run=folder,
+        resume=True,
+        on_block=lambda block: losses.extend(epoch.loss for epoch in block),
+        workers=workers,
+    )
+    return {"losses": losses, "weights": dict(fitted.method.state_dict())}
+
+
+def parity(workers: Workers) -> dict[str, Any]:
+    """All that is compared with one process: contrasts, and ten steps of several methods."""
+    steps = {name: trained(workers, made) for name, made in PLANS.items()}
+    return {"contrasts": contrasts(workers), "steps": steps}
+
+
+PLANS = {
+    "mux-gcl": plan(),
+    "grace": plan("grace"),
+    "sampled": plan(anchors=11, keys=20),
+    "square": plan("grace", anchors=12, keys=12),
+}
+
+
+def stopped_early(workers: Workers, run: str, epochs: int) -> str:
+    """Train, and ask one worker, not the first, to stop."""
+    import signal
+
+    def ask(block: list[Any]) -> None:
+        if block[-1].number == epochs and workers.rank == workers.world - 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    folder = Run(Path(run)) if workers.rank == 0 else None
+    try:
+        fit(plan(), GRAPH, run=folder, on_block=ask, workers=workers)
+    except UserError as error:
+        return str(error)
+    return "trained"
+
+
+def mistakes(workers: Workers) -> dict[str, str]:
+    """What is told when something is wrong on the last worker, or on all of them."""
+    last = workers.rank == workers.world - 1
+    other = small_graph(61, seed=2) if last else GRAPH
+    cases = {
+        "graph": (plan(), other),
+        "settings": (plan(width=12 if last else 8), GRAPH),
+        "method": (plan("homogcl"), GRAPH),
+        "anchors": (plan(anchors=workers.world - 1, keys=8), GRAPH),
+        "nodes": (plan(), small_graph(2, seed=1)),
+        "fine": (plan(epochs=1), small_graph(3, seed=1)),
+    }
+    found = {}
+    for name, (made, graph) in cases.items():
+        try:
+            fit(made, graph, workers=workers)
+            found[name] = "trained"
+        except UserError as error:
+            found[name] = str(error)
+    return found
+
+
+def killed(workers: Workers, run: str) -> str:
+    """The last worker dies in the middle of an epoch; what the others say."""
+    if workers.rank == workers.world - 1:
+        original = torch.Tensor.backward
+        count = 0
+
+        def die(self: Tensor, *rest: Any, **more: Any) -> None:
+            nonlocal count
+            count += 1
+            if count == 5:
+                sys.stdout.flush()
+                os._exit(9)
+            original(self, *rest, **more)
+
+        torch.Tensor.backward = die  # type: ignore[method-assign]
+    import muxgcl.runs.fit as module
+
+    module.CHECKPOINT_SECONDS = -1.0
+    folder = Run(Path(run)) if workers.rank == 0 else None
+    try:
+        fit(plan("grace"), GRAPH, run=folder, workers=workers)
+    except UserError as error:
+        Path(run, f"told-{workers.rank}").write_text(str(error))
+        os._exit(2)  # the group cannot be left in order any more
+    return "trained"
