@@ -8,7 +8,7 @@ import numpy as np
 
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.job import BOUNDS, COMMITTEE, CONTROLS, SIMILARITIES, SOFT_NEGATIVES, Job
-from muxgcl.reproduce.records import Record, Shelf, make_record
+from muxgcl.reproduce.records import Record, RecordStore, make_record
 from muxgcl.reproduce.searches import HALVES
 
 FACTS: dict[str, Any] = {
@@ -92,9 +92,9 @@ def record_of(job: Job, **changes: Any) -> Record:
     return make_record(job, result_of(job), **(FACTS | changes))
 
 
-def fill(folder: Path, jobs: Iterable[Job] | None = None) -> Shelf:
-    shelf = Shelf(folder)
+def fill(folder: Path, jobs: Iterable[Job] | None = None) -> RecordStore:
+    store = RecordStore(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for job in plan(ARTEFACTS, SMALL) if jobs is None else jobs:
-        shelf.append(job.file, record_of(job))
-    return shelf
+        store.append(job.file, record_of(job))
+    return store

@@ -100,7 +100,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
             members=self.members,
             output_width=self.output_width,
         )
-        on_block = teller(plan.train.epochs) if self.verbose else None
+        on_block = progress_printer(plan.train.epochs) if self.verbose else None
         # members have forgotten the graph: a pickle is as small as the weights
         committee, embedding, fitted = fit_members(plan, prepared, on_block=on_block)
         if (told := collapsed(embedding)) is not None:
@@ -210,7 +210,7 @@ def draw_seed(random_state: RandomState) -> int:
     )
 
 
-def teller(epochs: int) -> Callable[[list[Epoch]], None]:
+def progress_printer(epochs: int) -> Callable[[list[Epoch]], None]:
     """Tells the loss after every tenth of the epochs, and after the last."""
     tenth = -(-epochs // 10)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from muxgcl.affinity import Roads, SkipGram, skip_gram, skipgram
+from muxgcl.affinity import SkipGram, WalkGraph, skip_gram, skipgram
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 
@@ -64,7 +64,7 @@ def settings(epochs: int) -> dict[str, float]:
 def test_every_node_is_walked_from_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(skipgram, "BATCH", 7)
     graph = Graph.from_data(planted(nodes=30, classes=2, isolated=2))
-    linked = Roads.of(graph.adjacency).linked
+    linked = WalkGraph.of(graph.adjacency).linked
     steps: list[tuple[int, int]] = []
     begun: list[torch.Tensor] = []
     real = SkipGram.loss

@@ -5,7 +5,7 @@ import torch
 from scipy.stats import chisquare
 from torch import Tensor
 
-from muxgcl.affinity import Roads, walks
+from muxgcl.affinity import WalkGraph, walks
 from muxgcl.graph import Adjacency
 
 # a triangle 0-1-2 with a tail 2-3-4, a chord 1-3, and nobody at 5
@@ -92,8 +92,8 @@ def test_without_any_edge_everybody_stays(p: float, q: float, static: bool) -> N
         walks(empty, torch.arange(3), 4, p, q, static=static),
         torch.arange(3)[:, None].repeat(1, 4),
     )
-    assert not Roads.of(empty).adjacent(torch.arange(3), torch.arange(3)).any()
-    assert len(Roads.of(empty).linked) == 0
+    assert not WalkGraph.of(empty).adjacent(torch.arange(3), torch.arange(3)).any()
+    assert len(WalkGraph.of(empty).linked) == 0
 
 
 def test_an_edge_that_weighs_nothing_is_never_taken() -> None:
@@ -117,7 +117,7 @@ def test_equal_weights_walk_like_no_weights() -> None:
 
 def test_edges_are_found_and_other_pairs_are_not() -> None:
     source, target = torch.cartesian_prod(torch.arange(NODES), torch.arange(NODES)).T
-    found = Roads.of(adjacency()).adjacent(source, target)
+    found = WalkGraph.of(adjacency()).adjacent(source, target)
     assert torch.equal(found, dense()[source, target] > 0)
 
 
@@ -125,7 +125,7 @@ def test_edges_are_found_and_other_pairs_are_not() -> None:
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_enough_proposals_are_made_at_once(weights: list[float] | None, p: float, q: float) -> None:
     """However its neighbours are composed, no node rejects them all more often than `MISS`."""
-    count = Roads.of(adjacency(weights)).at_once(p, q)
+    count = WalkGraph.of(adjacency(weights)).at_once(p, q)
     assert count is not None
     biases = [1 / p, 1.0, 1 / q]
     for degree in range(2, 40):
@@ -135,4 +135,4 @@ def test_enough_proposals_are_made_at_once(weights: list[float] | None, p: float
 
 
 def test_too_many_proposals_are_not_made_at_once() -> None:
-    assert Roads.of(adjacency()).at_once(100.0, 100.0) is None
+    assert WalkGraph.of(adjacency()).at_once(100.0, 100.0) is None

@@ -36,7 +36,7 @@ from muxgcl.methods import METHODS
 from muxgcl.report import read_run
 from muxgcl.report.scores import flatten
 from muxgcl.reproduce.check import doubts
-from muxgcl.reproduce.records import Shelf
+from muxgcl.reproduce.records import RecordStore
 from muxgcl.runs.fit import fit, make_ready, restore
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
@@ -281,12 +281,12 @@ def _records(folder: Path) -> None:
 
 def _read_records(folder: Path) -> None:
     known = _KEPT.setdefault("records", {})
-    for line in Shelf(folder).lines():
+    for line in RecordStore(folder).lines():
         if not line.fault:
             digest = line.record["digest"]
             if known.setdefault(digest, line.record) != line.record:
                 raise SilentlyWrong("a record with the digest of another")
-    list(doubts(Shelf(folder).lines()))
+    list(doubts(RecordStore(folder).lines()))
     read_lines(folder / "engine.jsonl")
 
 

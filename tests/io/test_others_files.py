@@ -17,11 +17,11 @@ from cli_cases import FAST, ask
 from muxgcl.errors import UserError
 from muxgcl.io.files import LOCK, append_lines, locked, remove_leftovers, write_text
 from muxgcl.io.save import save_table
-from muxgcl.reproduce.records import Shelf
+from muxgcl.reproduce.records import RecordStore
 from muxgcl.runs.folder import Run
 
 
-@pytest.mark.parametrize("what", [Run, Shelf])
+@pytest.mark.parametrize("what", [Run, RecordStore])
 def test_a_lock_that_is_a_link_is_refused_and_its_target_is_left_alone(
     tmp_path: Path, what: type
 ) -> None:

@@ -15,7 +15,7 @@ from muxgcl.io import at_hand, open_dataset
 from muxgcl.reproduce import job as job_module
 from muxgcl.reproduce.artefacts import ARTEFACTS, plan
 from muxgcl.reproduce.check import doubts
-from muxgcl.reproduce.records import Found, Shelf, digest
+from muxgcl.reproduce.records import Found, RecordStore, digest
 from muxgcl.reproduce.searches import HALVES, search_doubts
 from muxgcl.runs.settings import preset
 
@@ -24,41 +24,41 @@ JOBS = plan(ARTEFACTS, SMALL)
 GRACE = SMALL.scored("grace", "cora")
 
 
-def lines_of(shelf: Shelf, name: str = "table1") -> list[dict[str, Any]]:
-    return [json.loads(line) for line in shelf.path(name).read_text().splitlines()]
+def lines_of(store: RecordStore, name: str = "table1") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in store.path(name).read_text().splitlines()]
 
 
-def rewrite(shelf: Shelf, records: list[dict[str, Any]], name: str = "table1") -> None:
-    shelf.path(name).write_text("".join(json.dumps(record) + "\n" for record in records))
+def rewrite(store: RecordStore, records: list[dict[str, Any]], name: str = "table1") -> None:
+    store.path(name).write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
 def test_what_is_appended_is_found_by_its_job(tmp_path: Path) -> None:
-    shelf = fill(tmp_path)
-    found = Found(shelf.lines())
+    store = fill(tmp_path)
+    found = Found(store.lines())
     for job in JOBS:
         assert found.get(job) == record_of(job)
-    assert list(doubts(shelf.lines())) == []
+    assert list(doubts(store.lines())) == []
 
 
 def test_a_line_cut_short_is_as_if_never_written(tmp_path: Path) -> None:
-    shelf = fill(tmp_path, GRACE[:1])
-    whole = shelf.path("table1").read_bytes()
-    shelf.path("table1").write_bytes(whole + whole[: len(whole) // 2])
-    assert len(shelf.lines()) == 1
-    assert list(doubts(shelf.lines())) == []
-    shelf.append("table1", record_of(GRACE[1]))
-    assert [record["seed"] for record in lines_of(shelf)] == [0, 1]
+    store = fill(tmp_path, GRACE[:1])
+    whole = store.path("table1").read_bytes()
+    store.path("table1").write_bytes(whole + whole[: len(whole) // 2])
+    assert len(store.lines()) == 1
+    assert list(doubts(store.lines())) == []
+    store.append("table1", record_of(GRACE[1]))
+    assert [record["seed"] for record in lines_of(store)] == [0, 1]
 
 
 def test_a_last_line_without_its_break_counts(tmp_path: Path) -> None:
-    shelf = fill(tmp_path, GRACE[:1])
-    shelf.path("table1").write_bytes(shelf.path("table1").read_bytes().rstrip(b"\n"))
-    shelf.append("table1", record_of(GRACE[1]))
-    assert [record["seed"] for record in lines_of(shelf)] == [0, 1]
+    store = fill(tmp_path, GRACE[:1])
+    store.path("table1").write_bytes(store.path("table1").read_bytes().rstrip(b"\n"))
+    store.append("table1", record_of(GRACE[1]))
+    assert [record["seed"] for record in lines_of(store)] == [0, 1]
 
 
 def hold(folder: Path, held: Any, done: Any) -> None:
-    with Shelf(folder).locked():
+    with RecordStore(folder).locked():
         held.set()
         done.wait(60)
 
@@ -71,39 +71,39 @@ def test_two_processes_do_not_write_at_once(tmp_path: Path) -> None:
     assert held.wait(120)
     with (
         pytest.raises(UserError, match="being written by another process"),
-        Shelf(tmp_path).locked(),
+        RecordStore(tmp_path).locked(),
     ):
         pass
     done.set()
     other.join()
-    with Shelf(tmp_path).locked():  # free again
+    with RecordStore(tmp_path).locked():  # free again
         pass
 
 
 def test_a_changed_score_is_caught_and_not_used(tmp_path: Path) -> None:
-    shelf = fill(tmp_path, GRACE)
-    records = lines_of(shelf)
+    store = fill(tmp_path, GRACE)
+    records = lines_of(store)
     records[1]["result"]["accuracy"][0] += 1
-    rewrite(shelf, records)
-    (doubt,) = doubts(shelf.lines())
+    rewrite(store, records)
+    (doubt,) = doubts(store.lines())
     assert doubt.startswith("table1.jsonl:2 (grace full cora holdout 1): tampered")
-    assert Found(shelf.lines()).get(GRACE[1]) is None
+    assert Found(store.lines()).get(GRACE[1]) is None
 
 
 def test_a_changed_setting_is_caught_even_under_a_new_digest(tmp_path: Path) -> None:
-    shelf = fill(tmp_path, GRACE)
-    records = lines_of(shelf)
+    store = fill(tmp_path, GRACE)
+    records = lines_of(store)
     records[0]["train"]["epochs"] += 1
     records[0]["digest"] = digest(records[0])
-    rewrite(shelf, records)
-    (doubt,) = doubts(shelf.lines())
+    rewrite(store, records)
+    (doubt,) = doubts(store.lines())
     assert "tampered: its settings do not match their hash" in doubt
 
 
 def test_a_changed_default_makes_records_stale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = fill(tmp_path, GRACE)
+    store = fill(tmp_path, GRACE)
 
     def changed(method: str, name: str, dataset: str) -> dict[str, Any]:
         return preset(method, name, dataset) | {"temperature": 0.123}
@@ -112,26 +112,26 @@ def test_a_changed_default_makes_records_stale(
     monkeypatch.setattr("muxgcl.runs.plan.preset", changed)
     job_module._plan.cache_clear()
     try:
-        found = list(doubts(shelf.lines()))
+        found = list(doubts(store.lines()))
         assert [f"stale: temperature was {before} and is now 0.123" in d for d in found] == [
             True
         ] * 2
-        assert Found(shelf.lines()).get(GRACE[0]) is None  # it would be run again
+        assert Found(store.lines()).get(GRACE[0]) is None  # it would be run again
     finally:
         monkeypatch.undo()
         job_module._plan.cache_clear()
 
 
 def test_a_setting_that_is_new_makes_records_stale(tmp_path: Path) -> None:
-    shelf = fill(tmp_path, [])
+    store = fill(tmp_path, [])
     record = record_of(GRACE[0])
     del record["settings"]["width"]
     record["hash"] = job_module.settings_hash(
         {name: record[name] for name in (*GRACE[0].identity(),)}
     )
     record["digest"] = digest(record)
-    rewrite(shelf, [record])
-    (doubt,) = doubts(shelf.lines())
+    rewrite(store, [record])
+    (doubt,) = doubts(store.lines())
     assert "stale: width was absent" in doubt
 
 
@@ -147,27 +147,27 @@ def test_a_setting_that_is_new_makes_records_stale(tmp_path: Path) -> None:
     ],
 )
 def test_malformed_records_are_named(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
-    shelf = fill(tmp_path, [])
+    store = fill(tmp_path, [])
     record = record_of(GRACE[0]) | change
-    rewrite(shelf, [record | {"digest": digest(record)}])
-    (doubt,) = doubts(shelf.lines())
+    rewrite(store, [record | {"digest": digest(record)}])
+    (doubt,) = doubts(store.lines())
     assert reason in doubt
 
 
 def test_what_is_no_json_or_missing_a_field_is_named(tmp_path: Path) -> None:
-    shelf = fill(tmp_path, [])
+    store = fill(tmp_path, [])
     record = record_of(GRACE[0])
     del record["device"]
-    shelf.path("table1").write_text(f"oops\n[1]\n{json.dumps(record)}\n")
-    first, second, third = doubts(shelf.lines())
+    store.path("table1").write_text(f"oops\n[1]\n{json.dumps(record)}\n")
+    first, second, third = doubts(store.lines())
     assert first == "table1.jsonl:1: malformed: not a JSON object"
     assert second == "table1.jsonl:2: malformed: not a JSON object"
     assert "device is missing" in third
 
 
 def test_the_same_measurement_twice_is_named(tmp_path: Path) -> None:
-    shelf = fill(tmp_path, [GRACE[0], GRACE[0]])
-    (doubt,) = doubts(shelf.lines())
+    store = fill(tmp_path, [GRACE[0], GRACE[0]])
+    (doubt,) = doubts(store.lines())
     assert "repeated: the same measurement as table1.jsonl:1" in doubt
 
 
@@ -183,23 +183,23 @@ def before_the_halves(record: dict[str, Any]) -> dict[str, Any]:
 
 def test_an_old_record_counts_as_one_that_was_judged_on_both_halves(tmp_path: Path) -> None:
     everywhere = replace(SMALL, protocol="holdout-all").scored("grace", "cora")
-    shelf = fill(tmp_path, GRACE)
-    rewrite(shelf, [before_the_halves(record) for record in lines_of(shelf)])
-    found = Found(shelf.lines())
+    store = fill(tmp_path, GRACE)
+    rewrite(store, [before_the_halves(record) for record in lines_of(store)])
+    found = Found(store.lines())
     assert found.of(GRACE) == []
     assert [record["seed"] for record in found.of(everywhere)] == [0, 1]
-    assert list(doubts(shelf.lines())) == []
+    assert list(doubts(store.lines())) == []
 
 
 def test_a_new_record_must_say_which_half_it_was_judged_on(tmp_path: Path) -> None:
-    shelf = fill(tmp_path, GRACE)
-    records = lines_of(shelf)
+    store = fill(tmp_path, GRACE)
+    records = lines_of(store)
     records[0]["result"]["development"] = "0123456789abcdef"
     del records[1]["result"]["development"]
     for record in records:
         record["digest"] = digest(record)
-    rewrite(shelf, records)
-    first, second = doubts(shelf.lines())
+    rewrite(store, records)
+    first, second = doubts(store.lines())
     assert "judged on another half of cora's labels: 0123456789abcdef" in first
     assert "does not say which half of the labels" in second
 

@@ -21,7 +21,7 @@ from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
 from muxgcl.reproduce.paper import Printed
-from muxgcl.reproduce.records import Found, Shelf, make_record
+from muxgcl.reproduce.records import Found, RecordStore, make_record
 from muxgcl.reproduce.render import render, told, write, write_figure
 from muxgcl.reproduce.typeset import Table, latex, markdown
 
@@ -30,7 +30,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+def store(tmp_path_factory: pytest.TempPathFactory) -> RecordStore:
     filled = fill(tmp_path_factory.mktemp("records"))
     common = {"kind": "epoch", "precision": "fp32", "device": "test device"}
     rows = [
@@ -49,20 +49,20 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 @pytest.mark.parametrize("artefact", ARTEFACTS)
 @pytest.mark.parametrize(("form", "ending"), [(markdown, "md"), (latex, "tex")])
 def test_tables_are_as_in_the_golden_files(
-    shelf: Shelf, artefact: str, form: object, ending: str
+    store: RecordStore, artefact: str, form: object, ending: str
 ) -> None:
     assert callable(form)
-    text = "\n".join(form(table) for table in render(artefact, shelf, SMALL).tables)
+    text = "\n".join(form(table) for table in render(artefact, store, SMALL).tables)
     path = GOLDEN / f"{artefact}.{ending}"
     if os.environ.get("MUXGCL_GOLDEN") == "write":
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
 
 
-def test_every_table_and_figure_is_written(shelf: Shelf, tmp_path: Path) -> None:
+def test_every_table_and_figure_is_written(store: RecordStore, tmp_path: Path) -> None:
     names = set()
     for artefact in ARTEFACTS:
-        rendered = render(artefact, shelf, SMALL)
+        rendered = render(artefact, store, SMALL)
         assert not rendered.missing
         names |= {path.name for path in write(rendered, tmp_path)}
     assert {f"{a}.{e}" for a in ARTEFACTS for e in ("md", "tex")} <= names
@@ -78,10 +78,10 @@ def test_every_table_and_figure_is_written(shelf: Shelf, tmp_path: Path) -> None
 
 def test_without_records_everything_is_missing_and_nothing_breaks(tmp_path: Path) -> None:
     for artefact in ARTEFACTS:
-        rendered = render(artefact, Shelf(tmp_path), SMALL)
+        rendered = render(artefact, RecordStore(tmp_path), SMALL)
         assert rendered.missing
         write(rendered, tmp_path / "out")
-    assert told(render("table4", Shelf(tmp_path), SMALL).missing) == [
+    assert told(render("table4", RecordStore(tmp_path), SMALL).missing) == [
         "mux-gcl neither holdout: cora (2), photo (2)",
         "mux-gcl pae holdout: cora (2), photo (2)",
         "mux-gcl mpc holdout: cora (2), photo (2)",
@@ -91,40 +91,40 @@ def test_without_records_everything_is_missing_and_nothing_breaks(tmp_path: Path
 
 
 def test_a_run_that_shared_its_device_does_not_slow_a_method_down(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    store = RecordStore(tmp_path)
     for job, ms in zip(SMALL.scored("dgi", "cora"), (9.0, 4.0), strict=True):
-        shelf.append(job.file, record_of(job, epoch_ms=ms, peak_mib=10 * ms))
+        store.append(job.file, record_of(job, epoch_ms=ms, peak_mib=10 * ms))
     other = SMALL.scored("dgi", "photo")[0]
-    shelf.append(other.file, record_of(other, epoch_ms=1.0, device="another device"))
-    row = next(line for line in render("table5", shelf, SMALL).tables[0].rows if line[0] == "DGI")
+    store.append(other.file, record_of(other, epoch_ms=1.0, device="another device"))
+    row = next(line for line in render("table5", store, SMALL).tables[0].rows if line[0] == "DGI")
     assert row[2].startswith("4 ms, 40 MiB")
     assert row[3].startswith("—")
 
 
 def test_rows_that_were_trained_elsewhere_are_named(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    store = RecordStore(tmp_path)
     for method, device in (("mux-gcl", "one"), ("grace", "one"), ("dgi", "two"), ("raw", "two")):
         job = SMALL.scored(method, "cora")[0]
-        shelf.append(job.file, record_of(job, device=device))
-    notes = render("table1", shelf, SMALL).tables[0].notes
+        store.append(job.file, record_of(job, device=device))
+    notes = render("table1", store, SMALL).tables[0].notes
     assert notes[1:] == ["Trained on two, not on one: DGI (Cora)."]  # a control is not trained
 
 
 def test_a_method_with_clusters_of_its_own_has_a_second_row(tmp_path: Path) -> None:
     scope = replace(SMALL, datasets=("photo",), methods=("dmon", "grace"))
-    shelf = fill(tmp_path, [])
+    store = fill(tmp_path, [])
     for method in ("grace", "dmon"):
         for job in scope.scored(method, "photo"):
             result = result_of(replace(job, method="grace"))
             own = {"own_nmi": [0.75], "own_ari": [0.5]} if method == "dmon" else {}
-            shelf.append(job.file, make_record(job, result | own, **FACTS))
-    rows = {row[0]: row[1] for row in render("table2", shelf, scope).tables[0].rows}
+            store.append(job.file, make_record(job, result | own, **FACTS))
+    rows = {row[0]: row[1] for row in render("table2", store, scope).tables[0].rows}
     assert list(rows) == ["DMoN", "DMoN, its own clusters", "GRACE"]
     assert rows["DMoN, its own clusters"].startswith("0.750 ± 0.000 (")
 
 
-def test_means_are_over_all_seeds_and_splits(shelf: Shelf) -> None:
-    found = Found(shelf.lines())
+def test_means_are_over_all_seeds_and_splits(store: RecordStore) -> None:
+    found = Found(store.lines())
     got = numbers.summary(found.of(SMALL.scored("grace", "cora")))
     want = [LEVEL["grace"] + 0.25 * seed + 0.5 * split for seed in (0, 1) for split in (0, 1, 2)]
     assert got is not None
@@ -144,8 +144,8 @@ def test_differences_pair_only_what_both_have(tmp_path: Path) -> None:
     assert numbers.difference(found, mux, grace[:1]) is None
 
 
-def test_a_cell_marks_what_falls_short_by_more_than_a_point(shelf: Shelf) -> None:
-    seen = numbers.summary(Found(shelf.lines()).of(SMALL.scored("grace", "cora")))
+def test_a_cell_marks_what_falls_short_by_more_than_a_point(store: RecordStore) -> None:
+    seen = numbers.summary(Found(store.lines()).of(SMALL.scored("grace", "cora")))
     assert seen is not None  # 83.625 on the mean
     assert numbers.percent(seen, 6, Printed("84.75±0.1")).endswith("(84.75, -1.12 ▼)")
     assert numbers.percent(seen, 6, Printed("84.5±0.1")).endswith("(84.5, -0.88)")
@@ -170,24 +170,26 @@ def test_what_rounds_to_zero_is_not_negative() -> None:
     assert [numbers.signed(x) for x in (-0.001, 0.0, -0.006)] == ["+0.00", "+0.00", "-0.01"]
 
 
-def test_records_of_other_settings_are_not_shown(shelf: Shelf) -> None:
+def test_records_of_other_settings_are_not_shown(store: RecordStore) -> None:
     longer = Scope(datasets=("cora",), methods=("grace",), seeds=2, splits=3, epochs=7)
-    assert len(render("table2", shelf, longer).missing) == 2
+    assert len(render("table2", store, longer).missing) == 2
 
 
 def test_times_are_compared_on_one_device(tmp_path: Path) -> None:
-    shelf = fill(tmp_path, SMALL.scored("mux-gcl", "cora"))
+    store = fill(tmp_path, SMALL.scored("mux-gcl", "cora"))
     (grace,) = SMALL.scored("grace", "photo")[:1]
-    shelf.append("table1", record_of(grace, device="another"))
-    main = render("table5", shelf, SMALL).tables[0]
+    store.append("table1", record_of(grace, device="another"))
+    main = render("table5", store, SMALL).tables[0]
     cells = {row[0]: row[2:] for row in main.rows}
     assert cells["MUX-GCL"][0].startswith("12.5 ms, 340 MiB")
     assert cells["GRACE"][1] == "— (50 ms)"
     assert "test device" in main.notes[0]
 
 
-def test_plain_words_sort_claims_by_what_the_records_say(shelf: Shelf, tmp_path: Path) -> None:
-    holds, fails = plain_words(Found(shelf.lines()), SMALL)
+def test_plain_words_sort_claims_by_what_the_records_say(
+    store: RecordStore, tmp_path: Path
+) -> None:
+    holds, fails = plain_words(Found(store.lines()), SMALL)
     assert "more accurate than GRACE" not in holds + fails  # two seeds say nothing either way
     assert "T_D and T_S are positive as the paper says: Cora (31 to 31 % of pairs)" in fails
     assert "L_GR < L_MUX through training: Cora (1 of 2 points)" in fails
@@ -260,10 +262,10 @@ def test_parity_is_told_with_its_standard_error_and_interval(tmp_path: Path) -> 
 
 
 def test_figures_in_the_docs_are_those_of_the_records(tmp_path: Path) -> None:
-    shelf = Shelf(ROOT / "records")
+    store = RecordStore(ROOT / "records")
     drawn = []
     for artefact in ("figure1", "figure3", "proposition"):
-        rendered = render(artefact, shelf, Scope())
+        rendered = render(artefact, store, Scope())
         for name in rendered.drawn:
             drawn += write_figure(rendered, name, tmp_path, ["svg"])
     assert len(drawn) == 6
@@ -272,8 +274,8 @@ def test_figures_in_the_docs_are_those_of_the_records(tmp_path: Path) -> None:
         assert shown.read_bytes() == file.read_bytes(), f"run `make results`: {file.name}"
 
 
-def test_the_plan_of_made_up_records_is_complete(shelf: Shelf) -> None:
-    assert len(shelf.lines()) == len(plan(ARTEFACTS, SMALL))
+def test_the_plan_of_made_up_records_is_complete(store: RecordStore) -> None:
+    assert len(store.lines()) == len(plan(ARTEFACTS, SMALL))
 
 
 def test_the_table_of_widths_is_that_of_the_records() -> None:

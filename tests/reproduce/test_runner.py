@@ -26,7 +26,7 @@ from muxgcl.reproduce.artefacts import ARTEFACTS, PAPER, Scope, plan
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.readouts import Reader
-from muxgcl.reproduce.records import Found, Shelf
+from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.runner import Outcome, Runner
 from muxgcl.reproduce.training import Pending, ready
 from muxgcl.reproduce.workers import Workers
@@ -40,7 +40,7 @@ def tiny(name: str, root: Path | None) -> Data:
 
 
 def fake_runner(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, before: Callable[[Job], None]
+    store: RecordStore, monkeypatch: pytest.MonkeyPatch, before: Callable[[Job], None]
 ) -> Runner:
     """Trains nothing: each job has the result that `reproduce_cases` makes up."""
 
@@ -55,13 +55,13 @@ def fake_runner(
     monkeypatch.setattr(Reader, "measure", measured)
     monkeypatch.setattr(runner_module, "train_and_score", pretend)
     monkeypatch.setattr(runner_module, "train_and_look", pretend)
-    return Runner(shelf=shelf, device="cpu", open_graph=tiny)
+    return Runner(store=store, device="cpu", open_graph=tiny)
 
 
 def test_a_stopped_runner_goes_on_and_duplicates_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs, shelf, done = plan(ARTEFACTS, SMALL), Shelf(tmp_path), []
+    jobs, store, done = plan(ARTEFACTS, SMALL), RecordStore(tmp_path), []
 
     def stop_at_the_eighth(job: Job) -> None:
         done.append(job)
@@ -69,24 +69,24 @@ def test_a_stopped_runner_goes_on_and_duplicates_nothing(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fake_runner(shelf, monkeypatch, stop_at_the_eighth).run(jobs)
-    before = Found(shelf.lines()).of(jobs)
+        fake_runner(store, monkeypatch, stop_at_the_eighth).run(jobs)
+    before = Found(store.lines()).of(jobs)
     assert 0 < len(before) < 8
-    second = fake_runner(shelf, monkeypatch, lambda job: None).run(jobs)
+    second = fake_runner(store, monkeypatch, lambda job: None).run(jobs)
     assert len(second.recorded) == len(jobs) - len(before)
-    assert len(shelf.lines()) == len(Found(shelf.lines()).of(jobs)) == len(jobs)
-    assert list(doubts(shelf.lines())) == []
-    assert fake_runner(shelf, monkeypatch, stop_at_the_eighth).run(jobs) == Outcome()
+    assert len(store.lines()) == len(Found(store.lines()).of(jobs)) == len(jobs)
+    assert list(doubts(store.lines())) == []
+    assert fake_runner(store, monkeypatch, stop_at_the_eighth).run(jobs) == Outcome()
 
 
 def test_one_failure_costs_no_other_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs, shelf, told = plan(["table1"], SMALL), Shelf(tmp_path), []
+    jobs, store, told = plan(["table1"], SMALL), RecordStore(tmp_path), []
 
     def fail(job: Job) -> None:
         if job.method == "dgi" and job.seed == 1:
             raise ZeroDivisionError("no")
 
-    runner = fake_runner(shelf, monkeypatch, fail)
+    runner = fake_runner(store, monkeypatch, fail)
     runner.on_failure = lambda job, reason: told.append(reason)
     outcome = runner.run(jobs)
     assert {(job.method, job.seed) for job in outcome.failed} == {("dgi", 1)}
@@ -103,7 +103,7 @@ def test_a_graph_that_is_not_there_is_asked_for_once(tmp_path: Path) -> None:
         raise UserError(f"{name} is not at hand")
 
     jobs = Scope(datasets=("photo",), seeds=3).scored("grace", "photo")
-    outcome = Runner(shelf=Shelf(tmp_path), device="cpu", open_graph=absent).run(jobs)
+    outcome = Runner(store=RecordStore(tmp_path), device="cpu", open_graph=absent).run(jobs)
     assert outcome.failed == dict.fromkeys(jobs, "photo is not at hand")
     assert asked == ["photo"]
 
@@ -112,28 +112,28 @@ def test_nothing_is_started_when_time_is_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = plan(["table4"], SMALL)
-    runner = fake_runner(Shelf(tmp_path), monkeypatch, lambda job: None)
+    runner = fake_runner(RecordStore(tmp_path), monkeypatch, lambda job: None)
     runner.time_limit = -1.0
     assert runner.run(jobs) == Outcome(left=jobs)
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shelf, Scope]:
+def real(tmp_path_factory: pytest.TempPathFactory) -> tuple[RecordStore, Scope]:
     """MUX-GCL and GRACE on a tiny graph for a few epochs, every kind of measurement."""
     folder = tmp_path_factory.mktemp("real")
     scope = Scope(datasets=("photo",), methods=("mux-gcl", "grace"), seeds=2, splits=3, epochs=4)
-    shelf = Shelf(folder / "records")
+    store = RecordStore(folder / "records")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        outcome = Runner(shelf=shelf, device="cpu", open_graph=tiny).run(plan(PAPER, scope))
+        outcome = Runner(store=store, device="cpu", open_graph=tiny).run(plan(PAPER, scope))
     assert not outcome.failed
-    return shelf, scope
+    return store, scope
 
 
-def test_scores_are_those_of_the_trained_embedding(real: tuple[Shelf, Scope]) -> None:
-    shelf, scope = real
+def test_scores_are_those_of_the_trained_embedding(real: tuple[RecordStore, Scope]) -> None:
+    store, scope = real
     _, job = scope.scored("grace", "photo")
-    record = Found(shelf.lines()).get(job)
+    record = Found(store.lines()).get(job)
     assert record is not None
     data = tiny("photo", None)
     y = data.y.numpy()
@@ -156,7 +156,7 @@ def test_scores_are_those_of_the_trained_embedding(real: tuple[Shelf, Scope]) ->
     groups = cluster(z, judged, clusters=len(np.unique(y)), repeats=2, seed=0)
     assert record["result"]["nmi"] == pytest.approx(groups.nmi_scores, abs=1e-4)
     (_, paper) = scope.scored("grace", "photo", protocol="paper")
-    optimistic = Found(shelf.lines()).get(paper)
+    optimistic = Found(store.lines()).get(paper)
     assert optimistic is not None
     assert optimistic["optimistic"]
     protocol = PaperProtocol(y, seed=1)
@@ -170,11 +170,11 @@ def test_dmons_own_clusters_are_recorded_beside_k_means(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    shelf = Shelf(tmp_path / "records")
+    store = RecordStore(tmp_path / "records")
     scope = Scope(datasets=("photo",), methods=("dmon",), seeds=1, splits=2, epochs=3)
     (job,) = scope.scored("dmon", "photo")
-    assert not Runner(shelf=shelf, device="cpu", open_graph=tiny).run([job]).failed
-    record = Found(shelf.lines()).get(job)
+    assert not Runner(store=store, device="cpu", open_graph=tiny).run([job]).failed
+    record = Found(store.lines()).get(job)
     assert record is not None
     data = tiny("photo", None)
     fitted = fit(job.plan(), Graph.from_data(data))
@@ -185,9 +185,9 @@ def test_dmons_own_clusters_are_recorded_beside_k_means(
     assert record["result"]["own_nmi"] == [pytest.approx(want, abs=1e-4)]
 
 
-def test_a_record_says_how_it_was_made(real: tuple[Shelf, Scope]) -> None:
-    shelf, scope = real
-    (record,) = Found(shelf.lines()).of(scope.scored("mux-gcl", "photo", "mpc")[:1])
+def test_a_record_says_how_it_was_made(real: tuple[RecordStore, Scope]) -> None:
+    store, scope = real
+    (record,) = Found(store.lines()).of(scope.scored("mux-gcl", "photo", "mpc")[:1])
     assert record["settings"]["affinity"] == "none"
     assert record["train"]["epochs"] == 4
     assert record["epoch_ms"] > 0
@@ -198,15 +198,15 @@ def test_a_record_says_how_it_was_made(real: tuple[Shelf, Scope]) -> None:
 
 
 def test_workers_change_nothing_but_the_time(
-    real: tuple[Shelf, Scope], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    real: tuple[RecordStore, Scope], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    shelf, scope = real
+    store, scope = real
     jobs = [*scope.scored("grace", "photo"), *scope.scored("grace", "photo", protocol="paper")]
-    beside = Shelf(tmp_path / "records")
-    outcome = Runner(shelf=beside, device="cpu", workers=2, open_graph=tiny).run(jobs)
+    beside = RecordStore(tmp_path / "records")
+    outcome = Runner(store=beside, device="cpu", workers=2, open_graph=tiny).run(jobs)
     assert set(outcome.recorded) == set(jobs)
-    one, two = Found(shelf.lines()), Found(beside.lines())
+    one, two = Found(store.lines()), Found(beside.lines())
     for job in jobs:
         first, second = one.get(job), two.get(job)
         assert first is not None

@@ -14,7 +14,7 @@ from muxgcl.graph import Graph, fingerprint
 from muxgcl.io import planted
 from muxgcl.io.schema import read_json, read_lines, table_of, text
 from muxgcl.report import read_run
-from muxgcl.reproduce.records import Shelf, fault_of
+from muxgcl.reproduce.records import RecordStore, fault_of
 from muxgcl.runs.fit import fit
 from muxgcl.runs.folder import CHECKSUM, Run
 from muxgcl.runs.plan import Plan
@@ -300,7 +300,7 @@ def test_a_record_with_nan_or_of_another_shape_is_a_fault_not_a_traceback(tmp_pa
     ):
         assert fault_of({**sound, name: value}, "table1")
     (tmp_path / "table1.jsonl").write_bytes(b"\xff\n" + b"[" * 99999 + b"\n3\n{}\n")
-    faults = [line.fault for line in Shelf(tmp_path).lines()]
+    faults = [line.fault for line in RecordStore(tmp_path).lines()]
     assert len(faults) == 4
     assert all(fault.startswith("malformed") for fault in faults)
 

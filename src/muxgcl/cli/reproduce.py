@@ -19,7 +19,7 @@ from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.hops import HOP_PARTS
 from muxgcl.reproduce.job import COMMITTEE, CONTROLS, Job
-from muxgcl.reproduce.records import Record, Shelf
+from muxgcl.reproduce.records import Record, RecordStore
 from muxgcl.reproduce.runner import Outcome, Runner
 from muxgcl.reproduce.searches import search_doubts, search_files
 from muxgcl.reproduce.shard import Share
@@ -70,9 +70,9 @@ def reproduce(
 
     What is recorded already is not run again; a run that was stopped goes on where it stood.
     """
-    shelf = Shelf(records)
+    store = RecordStore(records)
     if check:
-        _check(shelf, as_json)
+        _check(store, as_json)
         return
     if artefact is None:
         raise UserError(f"expected one of {', '.join(ARTEFACTS)}, or all")
@@ -89,7 +89,7 @@ def reproduce(
     outcome = Outcome()
     if not render_only:
         runner = Runner(
-            shelf=shelf,
+            store=store,
             device=device,
             workers=jobs,
             time_limit=time_limit,
@@ -98,7 +98,7 @@ def reproduce(
         jobs_of_all = plan(wanted, scope)
         mine = jobs_of_all if share is None else share.of(jobs_of_all)
         outcome = _run(runner, _can_run(mine, data_root, asked=datasets is not None))
-    summary = _render(wanted, shelf, scope, out, as_json)
+    summary = _render(wanted, store, scope, out, as_json)
     if as_json:
         print(json.dumps(summary | _told(outcome)))
     if outcome.failed:
@@ -173,14 +173,14 @@ def _headline(job: Job, record: Record) -> str:
 
 
 def _render(
-    wanted: tuple[str, ...], shelf: Shelf, scope: Scope, out: Path, as_json: bool
+    wanted: tuple[str, ...], store: RecordStore, scope: Scope, out: Path, as_json: bool
 ) -> dict[str, Any]:
     from muxgcl.reproduce.render import render, told, write  # draws, which takes time to load
 
     files: list[str] = []
     missing: list[Job] = []
     for name in wanted:
-        rendered = render(name, shelf, scope)
+        rendered = render(name, store, scope)
         files += map(str, write(rendered, out))
         missing += rendered.missing
         for table in rendered.tables:
@@ -204,14 +204,14 @@ def _titles(failed: dict[Job, str]) -> str:
     return "; ".join(f"{job.title}: {reason}" for job, reason in failed.items())
 
 
-def _check(shelf: Shelf, as_json: bool) -> None:
-    lines = shelf.lines()
+def _check(store: RecordStore, as_json: bool) -> None:
+    lines = store.lines()
     if not lines:
-        raise UserError(f"there are no records in {shelf.folder}")
+        raise UserError(f"there are no records in {store.folder}")
     total = len(lines) + sum(
-        len(file.read_bytes().splitlines()) for file in search_files(shelf.folder)
+        len(file.read_bytes().splitlines()) for file in search_files(store.folder)
     )
-    found = [*doubts(lines), *search_doubts(shelf.folder)]
+    found = [*doubts(lines), *search_doubts(store.folder)]
     for line in found:
         console.print(line)
     if as_json:

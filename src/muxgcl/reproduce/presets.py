@@ -73,7 +73,9 @@ def preset_table(found: Found, folder: Path, scope: Scope) -> Table:
 
 def _best(folder: Path, protocol: str) -> Iterator[tuple[str, Scores]]:
     yield from _by_preset(folder / "presets.jsonl", "best", protocol)
-    for row in _judged(folder / "parity.jsonl", protocol):  # five seeds on two roads: the fast one
+    for row in _judged(
+        folder / "parity.jsonl", protocol
+    ):  # five seeds on two backends: the fast one
         if row["preset"] == "best" and _current({"method": "mux-gcl", "settings": {}, **row}):
             yield row["dataset"], row["per_split"]["fast"]
 

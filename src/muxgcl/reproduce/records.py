@@ -75,7 +75,7 @@ class Line:
         return f"{self.file}:{self.number}{f' ({about})' if about else ''}"
 
 
-class Shelf:
+class RecordStore:
     """The files of records in one folder."""
 
     def __init__(self, folder: Path) -> None:

@@ -13,7 +13,7 @@ from muxgcl.reproduce.artefacts import Scope, needed
 from muxgcl.reproduce.cost import table5
 from muxgcl.reproduce.hop_tables import hops
 from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
-from muxgcl.reproduce.records import Found, Record, Shelf
+from muxgcl.reproduce.records import Found, Record, RecordStore
 from muxgcl.reproduce.tables import table1, table2
 from muxgcl.reproduce.typeset import Table, latex, markdown
 from muxgcl.reproduce.variants import table3, table4
@@ -55,11 +55,11 @@ class Rendered:
         return figure
 
 
-def render(artefact: str, shelf: Shelf, scope: Scope, found: Found | None = None) -> Rendered:
+def render(artefact: str, store: RecordStore, scope: Scope, found: Found | None = None) -> Rendered:
     """All that the records say about one table or figure."""
-    found = Found(shelf.lines()) if found is None else found
+    found = Found(store.lines()) if found is None else found
     if artefact == "table5":
-        tables = table5(found, scope, shelf.folder)
+        tables = table5(found, scope, store.folder)
     else:
         tables = TABLES[artefact](found, scope)
     drawn = {}

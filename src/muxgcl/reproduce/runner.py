@@ -18,7 +18,7 @@ from muxgcl.io.named import cache_root
 from muxgcl.reproduce.artefacts import trainings
 from muxgcl.reproduce.job import BOUNDS, COMMITTEE, SOFT_NEGATIVES, Job
 from muxgcl.reproduce.readouts import Reader
-from muxgcl.reproduce.records import Found, Record, Shelf
+from muxgcl.reproduce.records import Found, Record, RecordStore
 from muxgcl.reproduce.training import Pending, train_and_look, train_and_score
 from muxgcl.reproduce.workers import Workers
 from muxgcl.runs.environment import pick_device
@@ -41,7 +41,7 @@ class Outcome:
 class Runner:
     """Where and how to run."""
 
-    shelf: Shelf
+    store: RecordStore
     device: str = "auto"
     workers: int = 0  # processes that score beside the training; none: after it, in this one
     time_limit: float | None = None  # seconds after which nothing new is started
@@ -54,14 +54,14 @@ class Runner:
 
     def missing(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs without a record."""
-        found = Found(self.shelf.lines())
+        found = Found(self.store.lines())
         return [job for job in jobs if found.get(job) is None]
 
     def run(self, jobs: Sequence[Job]) -> Outcome:
         """Run what is missing, in order, and append each result as soon as it is there."""
         outcome, begin = Outcome(), time.monotonic()
         pick_device(self.device)  # a wrong name is told before anything is opened
-        with self.shelf.locked():
+        with self.store.locked():
             groups = trainings(self.missing(jobs))
             with Workers(self.workers) as workers, TemporaryDirectory() as scratch:
                 pending: list[Pending] = []
@@ -131,7 +131,7 @@ class Runner:
         except Exception as error:
             self._fail([pending.job], error, outcome)
             return
-        self.shelf.append(pending.job.file, record)
+        self.store.append(pending.job.file, record)
         outcome.recorded.append(pending.job)
         if self.on_record is not None:
             self.on_record(pending.job, record)

@@ -318,7 +318,7 @@ class _Keeper:
             self.save()
 
     def save(self) -> None:
-        """Keep this state, unless it holds a number that is none: then the last good one stays."""
+        """Keep this state, unless it is not finite: then the last good one stays."""
         if self.run is None or self.saved == self.trainer.epoch:
             return
         state = self.trainer.state()

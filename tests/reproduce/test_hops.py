@@ -21,7 +21,7 @@ from muxgcl.reproduce.hops import FIRST_SEED, HOP_PARTS, SPLIT_SEED, Hops, membe
 from muxgcl.reproduce.job import COMMITTEE, LEFT_OUT, READOUTS, Job
 from muxgcl.reproduce.origins import MARKS, mark
 from muxgcl.reproduce.readouts import probed, scores_of
-from muxgcl.reproduce.records import Found, Record, Shelf, fault_of, make_record
+from muxgcl.reproduce.records import Found, Record, RecordStore, fault_of, make_record
 from muxgcl.reproduce.render import render
 from muxgcl.reproduce.runner import Runner
 from muxgcl.runs.auto import hop_settings
@@ -36,20 +36,20 @@ def tiny(name: str, root: Path | None) -> Data:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+def real(tmp_path_factory: pytest.TempPathFactory) -> RecordStore:
     """Main and auto on a tiny graph, in one go."""
-    shelf = Shelf(tmp_path_factory.mktemp("hops") / "records")
+    store = RecordStore(tmp_path_factory.mktemp("hops") / "records")
     told: list[str] = []
-    runner = Runner(shelf=shelf, device="cpu", open_graph=tiny)
+    runner = Runner(store=store, device="cpu", open_graph=tiny)
     runner.on_failure = lambda job, reason: told.append(reason)
     outcome = runner.run(plan(["hops"], SCOPE))
     assert not told, told[0]
     assert len(outcome.recorded) == len(plan(["hops"], SCOPE)) == 1 + 2 + 1 + 2
-    return shelf
+    return store
 
 
-def record_of(shelf: Shelf, job: Job) -> Record:
-    record = Found(shelf.lines()).get(job)
+def record_of(store: RecordStore, job: Job) -> Record:
+    record = Found(store.lines()).get(job)
     assert record is not None
     return record
 
@@ -58,7 +58,7 @@ def embedding(job: Job) -> Any:
     return fit(job.plan(), Graph.from_data(tiny("cora", None))).embed().numpy()
 
 
-def test_each_readout_is_scored_from_one_training(real: Shelf) -> None:
+def test_each_readout_is_scored_from_one_training(real: RecordStore) -> None:
     job = SCOPE.hops.trained("mux-hop", "cora")[1]
     result, y = record_of(real, job)["result"], tiny("cora", None).y.numpy()
     assert set(result["tables"]) == {"preset", "last", "all"}
@@ -81,7 +81,7 @@ def test_each_readout_is_scored_from_one_training(real: Shelf) -> None:
     )
 
 
-def test_a_committee_is_the_probe_of_its_members_side_by_side(real: Shelf) -> None:
+def test_a_committee_is_the_probe_of_its_members_side_by_side(real: RecordStore) -> None:
     (job,) = SCOPE.hops.committee("cora")
     assert members_of(job) == SCOPE.hops.trained("mux-hop", "cora")
     z = np.concatenate([embedding(member) for member in members_of(job)], 1)
@@ -96,24 +96,24 @@ def test_a_committee_is_the_probe_of_its_members_side_by_side(real: Shelf) -> No
 
 
 def test_members_that_were_recorded_before_are_trained_again_for_the_committee(
-    real: Shelf, tmp_path: Path
+    real: RecordStore, tmp_path: Path
 ) -> None:
     (job,) = SCOPE.hops.committee("cora")
-    alone = Shelf(tmp_path)
-    outcome = Runner(shelf=alone, device="cpu", open_graph=tiny).run([job])
+    alone = RecordStore(tmp_path)
+    outcome = Runner(store=alone, device="cpu", open_graph=tiny).run([job])
     assert outcome.recorded == [job]
     assert record_of(alone, job)["result"] == record_of(real, job)["result"]
 
 
-def test_a_second_run_finds_nothing_to_do(real: Shelf) -> None:
-    runner = Runner(shelf=real, device="cpu", open_graph=tiny)
+def test_a_second_run_finds_nothing_to_do(real: RecordStore) -> None:
+    runner = Runner(store=real, device="cpu", open_graph=tiny)
     assert runner.missing(plan(["hops"], SCOPE)) == []
     more = replace(SCOPE, seeds=3)  # another committee
     kinds = [job.kind for job in runner.missing(plan(["hops"], more))]
     assert sorted(kinds) == [COMMITTEE, READOUTS]
 
 
-def test_records_are_sound_but_for_the_half_of_a_planted_graph(real: Shelf) -> None:
+def test_records_are_sound_but_for_the_half_of_a_planted_graph(real: RecordStore) -> None:
     assert all("judged on another half" in doubt for doubt in doubts(real.lines()))
 
 

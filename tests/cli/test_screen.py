@@ -20,7 +20,7 @@ from muxgcl.runs.environment import human_time
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 
-SOURCE = str(Path(__file__).resolve().parents[1] / "src")
+SOURCE = str(Path(__file__).resolve().parents[2] / "src")
 
 
 def interrupted(*given: Any, **more: Any) -> Any:
