@@ -16,7 +16,7 @@ import muxgcl.kernels.pieces
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
 from muxgcl.io.files import append_lines
-from muxgcl.kernels.capture import WARM_UP, recorded
+from muxgcl.kernels.capture import WARM_UP, recorded, run_on_side_stream
 from muxgcl.kernels.spmm import spmm
 from muxgcl.runs.environment import commit, device_name, versions
 
