@@ -19,7 +19,7 @@ from muxgcl.reproduce.records import Found, RecordStore, digest
 from muxgcl.reproduce.searches import HALVES, search_doubts
 from muxgcl.runs.settings import preset
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 JOBS = plan(ARTEFACTS, SMALL)
 GRACE = SMALL.scored("grace", "cora")
 
