@@ -39,6 +39,9 @@ CONFIG = fields(
                 **dict.fromkeys(("method", "dataset", "preset", "device", "backend"), text),
                 **dict.fromkeys(("capture", "created", "commit", "command"), text),
                 **dict.fromkeys(("device_used", "backend_used"), text),
+                **dict.fromkeys(
+                    ("members", "output_width", "anchors", "keys"), whole(1, 2**63 - 1)
+                ),
                 "seed": _seed,
             }
         ),
