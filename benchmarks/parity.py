@@ -13,7 +13,8 @@ from pathlib import Path
 from muxgcl.evaluate import holdout, paired_difference, summarise
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
-from muxgcl.io.files import append_lines, read_lines
+from muxgcl.io.files import append_lines
+from muxgcl.io.schema import read_lines
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
 from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan

@@ -16,7 +16,7 @@ import muxgcl.kernels.pieces
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
 from muxgcl.io.files import append_lines
-from muxgcl.kernels.capture import WARM_UP, aside, recorded
+from muxgcl.kernels.capture import WARM_UP, recorded, run_on_side_stream
 from muxgcl.kernels.spmm import spmm
 from muxgcl.runs.environment import commit, device_name, versions
 
@@ -27,7 +27,7 @@ def microseconds(*operands: Any) -> float:
     """Of one product."""
     device = torch.device("cuda")
     product = partial(spmm, *operands)
-    aside(product, device, times=WARM_UP)
+    run_on_side_stream(product, device, times=WARM_UP)
     play = recorded(lambda: [product() for _ in range(PRODUCTS)], device)
     times: list[float] = []
     for _ in range(ROUNDS):

@@ -34,7 +34,7 @@ def _seed() -> None:
 
 @pytest.fixture
 def unchecked() -> Iterator[None]:
-    """Types are not checked: a user's mistake shall come to where we refuse it."""
+    """Shapes are not checked: a user's wrong table shall come to where we refuse it."""
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", False)

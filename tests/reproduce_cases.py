@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
-from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
-from muxgcl.reproduce.records import Record, Shelf, make_record
+from muxgcl.reproduce.job import BOUNDS, COMMITTEE, CONTROLS, SIMILARITIES, SOFT_NEGATIVES, Job
+from muxgcl.reproduce.records import Record, RecordStore, make_record
 from muxgcl.reproduce.searches import HALVES
 
 FACTS: dict[str, Any] = {
@@ -22,15 +22,46 @@ FACTS: dict[str, Any] = {
 }
 SMALL = Scope(
     datasets=("cora", "photo"),
-    methods=("raw", "sgc", "dgi", "grace", "mux-gcl"),
+    methods=("raw", "sgc", "dgi", "grace", "mux-gcl", "mux-hop"),
     seeds=2,
     splits=3,
 )
-LEVEL = {"raw": 64.0, "sgc": 82.0, "dgi": 82.0, "grace": 83.0, "mux-gcl": 84.0}
-GAIN = {"full": 0.0, "neither": -1.0, "pae": -0.5, "mpc": -0.25, "vgae": 0.125, "script": -2.0}
+LEVEL = {"raw": 64.0, "sgc": 82.0, "dgi": 82.0, "grace": 83.0, "mux-gcl": 84.0, "mux-hop": 86.0}
+GAIN = {
+    "full": 0.0,
+    "neither": -1.0,
+    "pae": -0.5,
+    "mpc": -0.25,
+    "vgae": 0.125,
+    "script": -2.0,
+    "auto": -0.125,
+    "no-affinity": -0.25,
+    "no-multiplex": -0.5,
+    "inside": -0.75,
+    "no-dropout": -1.0,
+}
+READ = {"preset": 0.0, "last": -0.5, "all": -0.25}  # of one training
+UNTRAINED = {"raw": 0.0, "A X": 16.0, "A^2 X": 18.0, "X|AX|A^2X": 17.0}
+
+
+def tables_of(job: Job) -> dict[str, Any]:
+    level = LEVEL[job.method] + GAIN[job.variant] + 0.25 * (job.seed - 700)
+    if job.kind == COMMITTEE:
+        level += 0.5
+    read = UNTRAINED if job.kind == CONTROLS else READ
+    if job.kind == COMMITTEE or job.variant != "full":
+        read = {"preset": 0.0}
+    tables: dict[str, Any] = {}
+    for name, more in read.items():
+        tables[name] = {"accuracy": [level + more + 0.5 * split for split in range(job.splits)]}
+        if job.repeats and (name == "preset" or job.kind == CONTROLS):
+            tables[name] |= {"nmi": [0.5, 0.625], "ari": [0.25, 0.375]}
+    return {"tables": tables, "development": HALVES[job.dataset]}
 
 
 def result_of(job: Job) -> dict[str, Any]:
+    if job.file == "hops":
+        return tables_of(job)
     level = LEVEL[job.method] + GAIN[job.variant] + 0.25 * job.seed
     if job.kind == SIMILARITIES:
         found = {"edges": [-1.0, 0.0, 1.0], "positive": [1, 9], "negative": [8, 2], "auc": 0.875}
@@ -61,9 +92,9 @@ def record_of(job: Job, **changes: Any) -> Record:
     return make_record(job, result_of(job), **(FACTS | changes))
 
 
-def fill(folder: Path, jobs: Iterable[Job] | None = None) -> Shelf:
-    shelf = Shelf(folder)
+def fill(folder: Path, jobs: Iterable[Job] | None = None) -> RecordStore:
+    store = RecordStore(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for job in plan(ARTEFACTS, SMALL) if jobs is None else jobs:
-        shelf.append(job.file, record_of(job))
-    return shelf
+        store.append(job.file, record_of(job))
+    return store

@@ -1,15 +1,23 @@
-"""The type checker behind jaxtyping's import hook: every call of ours is checked in the tests."""
+"""The checker behind jaxtyping's import hook: at every call of ours the shapes are as annotated.
+
+Plain types are mypy's: tests hand wrong ones in on purpose, to see them refused.
+"""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, get_args
 
-from beartype import BeartypeConf, beartype
-
-CONF = BeartypeConf(is_pep484_tower=True)  # an int will do for a float
+from beartype import beartype
+from jaxtyping import AbstractArray
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Checked by beartype, but for `Self`, which it only knows in a class that it decorates."""
+    """The function, with those of its annotations that name shapes checked by beartype."""
     hints = getattr(function, "__annotations__", {})
-    function.__annotations__ = {name: hint for name, hint in hints.items() if hint is not Self}
-    return beartype(function, conf=CONF)
+    function.__annotations__ = {name: hint for name, hint in hints.items() if _names_shape(hint)}
+    return beartype(function) if function.__annotations__ else function
+
+
+def _names_shape(hint: Any) -> bool:
+    if isinstance(hint, type) and issubclass(hint, AbstractArray):
+        return True
+    return any(_names_shape(part) for part in get_args(hint))

@@ -22,6 +22,7 @@ from muxgcl.io import planted
 from muxgcl.io.load import load
 
 TINY = {"width": 8, "projection": 8, "projection_out": 8}
+LAST = {"hidden": 8, "readout": "last", "readout_weights": (), "readout_features": 0.0}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def graph() -> Data:
 
 
 def embedder(**rest: object) -> MuxGCL:
-    params = {**TINY, "affinity_epochs": 1}
+    params = {**TINY, **LAST, "affinity_epochs": 1}
     return MuxGCL(**{"preset": "quick", "epochs": 2, "params": params, **rest})
 
 
@@ -41,7 +42,8 @@ def test_parameters_are_stored_as_given_and_a_clone_has_the_same() -> None:
     assert two is not one
     assert two.get_params() == one.get_params()
     assert two.set_params(epochs=5).epochs == 5
-    assert "method" not in one.get_params()
+    assert one.get_params()["method"] == "mux-hop"
+    assert MuxGCL("mux-gcl").get_params()["method"] == "mux-gcl"
     assert NodeEmbedder("grace").get_params()["method"] == "grace"
 
 
@@ -88,7 +90,6 @@ def test_a_random_state_is_drawn_from_in_fit_alone(graph: Data) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["0", 1.5, [1], np.ones(2)])
-@pytest.mark.usefixtures("unchecked")
 def test_a_random_state_of_another_type_is_refused(graph: Data, wrong: object) -> None:
     kind = type(wrong).__name__
     with pytest.raises(UserError, match=f"^random_state must be an integer, None, .* got {kind}$"):
@@ -197,7 +198,7 @@ def test_a_pickle_has_the_weights_and_not_the_training_graph(method: str) -> Non
     stored = pickle.dumps(one)
     tensors = [*one.model_.parameters(), *one.model_.buffers()]
     weights = sum(t.numel() * t.element_size() for t in tensors) + one.embedding_.nbytes
-    assert len(stored) < weights + 20_000  # the graph alone has more
+    assert len(stored) < weights + 25_000  # the graph alone has more
     assert b"muxgcl.graph" not in stored
     assert np.array_equal(pickle.loads(stored).transform(data), table)
 

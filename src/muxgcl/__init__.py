@@ -4,9 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from muxgcl.errors import UserError
-from muxgcl.io import load_dataset
-from muxgcl.io.load import load
-from muxgcl.methods import METHODS
 
 if TYPE_CHECKING:
     from muxgcl.app import (
@@ -17,13 +14,18 @@ if TYPE_CHECKING:
         cluster_run,
         embed,
         evaluate_run,
+        neighbours,
         predict_links,
         report_runs,
         run,
         run_info,
         run_seeds,
+        score_links,
     )
     from muxgcl.estimators import MuxGCL, NodeEmbedder
+    from muxgcl.io.load import load
+    from muxgcl.io.named import load_dataset
+    from muxgcl.methods import METHODS
 
 __version__ = "0.1.0"  # the build reads it from here
 
@@ -42,19 +44,43 @@ __all__ = [
     "evaluate_run",
     "load",
     "load_dataset",
+    "neighbours",
     "predict_links",
     "report_runs",
     "run",
     "run_info",
     "run_seeds",
+    "score_links",
 ]
 
-_ESTIMATORS = ("MuxGCL", "NodeEmbedder")
+_HOMES = {
+    "METHODS": "muxgcl.methods",
+    "MuxGCL": "muxgcl.estimators",
+    "NodeEmbedder": "muxgcl.estimators",
+    "load": "muxgcl.io.load",
+    "load_dataset": "muxgcl.io.named",
+    **dict.fromkeys(
+        (
+            "LoadOptions",
+            "Observer",
+            "Result",
+            "RunOptions",
+            "cluster_run",
+            "embed",
+            "evaluate_run",
+            "predict_links",
+            "report_runs",
+            "run",
+            "run_info",
+            "run_seeds",
+        ),
+        "muxgcl.app",
+    ),
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators and whole runs, when they are asked for: what they need takes time to load."""
-    if name not in __all__:
+    """A name when it is asked for: torch and scikit-learn take seconds to load."""
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    room = "muxgcl.estimators" if name in _ESTIMATORS else "muxgcl.app"
-    return getattr(import_module(room), name)
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,6 +1,7 @@
 """Embedders with scikit-learn's manners: `__init__` stores, `fit` learns, `transform` embeds."""
 
 import sys
+import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Self, TypeAlias
@@ -12,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding, Loaded, load
-from muxgcl.runs.fit import embed, fit
+from muxgcl.runs.committee import fit_members
+from muxgcl.runs.fit import collapsed
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 
@@ -29,15 +31,19 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         params: settings that differ from the preset, such as `{"width": 256}`.
         epochs: how long to train; the preset's length by default.
         lr: learning rate; the preset's by default.
+        members: train so many seeds, counted up, and put their rows side by side.
+        output_width: columns of the embedding: what is read out is compressed by a linear map that
+            is learned on the training graph; all columns by default.
         device: "auto", "cpu", "cuda" or "cuda:N".
         backend: how to compute the contrast; "auto" takes the fused kernel where it runs.
         random_state: the seed of everything random: an integer; a numpy `RandomState` or
             `Generator`, of which each `fit` draws one; or None for a fresh one.
         verbose: whether `fit` tells epoch and loss on standard error, some ten times in all.
 
-    After `fit`: `model_` (the trained method), `embedding_` (of the training graph, [n, d]),
-    `encoding_` (how columns became features), `seed_` (what random_state came to),
-    `n_features_in_`, `loss_`, `epoch_ms_`.
+    After `fit`: `model_` (the trained method, of the first member), `committee_` (all members and
+    the map to fewer columns), `embedding_` (of the training graph, [n, d]), `encoding_` (how
+    columns became features), `seed_` (what random_state came to), `n_features_in_`, `loss_`,
+    `epoch_ms_`.
 
     Example:
         >>> from muxgcl.io import planted
@@ -54,6 +60,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         params: dict[str, Any] | None = None,
         epochs: int | None = None,
         lr: float | None = None,
+        members: int = 1,
+        output_width: int | None = None,
         device: str = "auto",
         backend: str = "auto",
         random_state: RandomState = 0,
@@ -64,6 +72,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         self.params = params
         self.epochs = epochs
         self.lr = lr
+        self.members = members
+        self.output_width = output_width
         self.device = device
         self.backend = backend
         self.random_state = random_state
@@ -87,11 +97,17 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
             seed=seed,
             device=self.device,
             backend=self.backend,
+            members=self.members,
+            output_width=self.output_width,
         )
-        fitted = fit(plan, prepared, on_block=teller(plan.train.epochs) if self.verbose else None)
-        self.model_, self.seed_, self.encoding_ = fitted.method, seed, encoding
-        self.embedding_: Array = fitted.embed().numpy()
-        self.model_.forget()  # a pickle should be as small as the weights
+        on_block = progress_printer(plan.train.epochs) if self.verbose else None
+        # members have forgotten the graph: a pickle is as small as the weights
+        committee, embedding, fitted = fit_members(plan, prepared, on_block=on_block)
+        if (told := collapsed(embedding)) is not None:
+            warnings.warn(told, stacklevel=2)
+        self.committee_ = committee  # what is not finite leaves no trace in this estimator
+        self.model_, self.seed_, self.encoding_ = self.committee_.methods[0], seed, encoding
+        self.embedding_: Array = embedding.numpy()
         self.n_features_in_ = prepared.num_features
         self.loss_, self.epoch_ms_ = fitted.loss, fitted.epoch_ms
         return self
@@ -106,8 +122,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
                 f"trained on {self.n_features_in_} features, this graph has {prepared.num_features}"
             )
         device = next((p.device for p in self.model_.parameters()), prepared.device)
-        table = np.asarray(embed(self.model_, prepared.to(device)).numpy())
-        self.model_.forget()
+        table = np.asarray(self.committee_.embed(prepared.to(device)).numpy())
+        self.committee_.forget()
         return table
 
     def fit_transform(self, graph: Any, y: None = None, **fit_params: Any) -> Array:
@@ -116,32 +132,39 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
 
 
 class MuxGCL(NodeEmbedder):
-    """MUX-GCL as an estimator; the same arguments as `NodeEmbedder`, without `method`.
+    """MUX-GCL as an estimator: over hops (`mux-hop`), or as published (`method="mux-gcl"`).
+
+    The arguments are those of `NodeEmbedder`.
 
     Example:
         >>> from muxgcl.io import planted
-        >>> MuxGCL(epochs=2, params={"width": 8}).fit_transform(planted(nodes=40)).shape
+        >>> MuxGCL(epochs=2, output_width=8).fit_transform(planted(nodes=40)).shape
         (40, 8)
     """
 
     def __init__(
         self,
+        method: str = "mux-hop",
         *,
         preset: str = "auto",
         params: dict[str, Any] | None = None,
         epochs: int | None = None,
         lr: float | None = None,
+        members: int = 1,
+        output_width: int | None = None,
         device: str = "auto",
         backend: str = "auto",
         random_state: RandomState = 0,
         verbose: bool = False,
     ) -> None:
         super().__init__(
-            "mux-gcl",
+            method,
             preset=preset,
             params=params,
             epochs=epochs,
             lr=lr,
+            members=members,
+            output_width=output_width,
             device=device,
             backend=backend,
             random_state=random_state,
@@ -187,7 +210,7 @@ def draw_seed(random_state: RandomState) -> int:
     )
 
 
-def teller(epochs: int) -> Callable[[list[Epoch]], None]:
+def progress_printer(epochs: int) -> Callable[[list[Epoch]], None]:
     """Tells the loss after every tenth of the epochs, and after the last."""
     tenth = -(-epochs // 10)
 

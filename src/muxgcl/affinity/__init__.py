@@ -8,14 +8,14 @@ from muxgcl.affinity.config import AffinityConfig
 from muxgcl.affinity.estimate import patches
 from muxgcl.affinity.pooling import Pooling, pool
 from muxgcl.affinity.skipgram import SkipGram, skip_gram
-from muxgcl.affinity.walks import Roads, walks
+from muxgcl.affinity.walks import WalkGraph, walks
 
 __all__ = [
     "AffinityConfig",
     "Pooling",
-    "Roads",
     "SkipGram",
     "Vgae",
+    "WalkGraph",
     "patches",
     "pool",
     "skip_gram",

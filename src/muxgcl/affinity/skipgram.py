@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from muxgcl.affinity.pick import pick
-from muxgcl.affinity.walks import Roads, Walks, walks
+from muxgcl.affinity.walks import WalkGraph, Walks, walks
 from muxgcl.graph import Graph
 from muxgcl.kernels.capture import repeat
 from muxgcl.nn.adam import Adam
@@ -82,8 +82,8 @@ def skip_gram(
     on_step: Callable[[int, int], None] | None = None,
 ) -> Nodes:
     """Train a table on walks from every node; a node without neighbours gets a zero row."""
-    roads = Roads.of(graph.adjacency)
-    linked = roads.linked
+    walk_graph = WalkGraph.of(graph.adjacency)
+    linked = walk_graph.linked
     if not len(linked):
         return graph.adjacency.weight.new_zeros(graph.num_nodes, width)
     model = SkipGram(graph.num_nodes, width, context=context, negatives=negatives).to(graph.device)
@@ -91,12 +91,12 @@ def skip_gram(
     optimizer = Adam(model.parameters(), rate)
     rounds = epochs * walks_per_node
     batches = min(MOST_BATCHES, -(-len(linked) // BATCH))
-    static = graph.device.type == "cuda" and roads.at_once(p, q) is not None
+    static = graph.device.type == "cuda" and walk_graph.at_once(p, q) is not None
 
     def one_round() -> None:
         """One walk from every node."""
         starts = linked[torch.rand(len(linked), device=linked.device).argsort()]
-        met = walks(roads, starts, length, p, q, static=static)
+        met = walks(walk_graph, starts, length, p, q, static=static)
         for walked in met.tensor_split(batches):
             drawn = torch.randint(len(linked), (SHARED_NEGATIVES,), device=linked.device)
             optimizer.zero_grad()
@@ -109,4 +109,4 @@ def skip_gram(
             on_step(done * batches, rounds * batches)
 
     repeat(one_round, rounds, graph.device, after, capture=static)
-    return model.table.detach() * (roads.degree > 0)[:, None]
+    return model.table.detach() * (walk_graph.degree > 0)[:, None]

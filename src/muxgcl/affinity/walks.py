@@ -26,7 +26,7 @@ MOST_AT_ONCE = 512  # proposals; with fewer accepted ones they are made in round
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Roads:
+class WalkGraph:
     """The edges as a walker needs them: no self-loops, and only those that weigh something."""
 
     first: Int[Tensor, " n"]  # where a node's edges begin
@@ -37,7 +37,7 @@ class Roads:
 
     @classmethod
     def of(cls, adjacency: Adjacency) -> Self:
-        """The roads of a graph."""
+        """The walk_graph of a graph."""
         keep = ~adjacency.loop & (adjacency.weight > 0)
         source, target = adjacency.row[keep], adjacency.col[keep]
         weight = adjacency.weight[keep].double()  # float32 loses track of a long running sum
@@ -115,7 +115,7 @@ def contains(ascending: Int[Tensor, " e"], wanted: Int[Tensor, " *w"]) -> Bool[T
 
 
 def walks(
-    adjacency: Adjacency | Roads,
+    adjacency: Adjacency | WalkGraph,
     starts: Steps,
     length: int,
     p: float = 1.0,
@@ -126,20 +126,20 @@ def walks(
     """Walks of `length` nodes, the start included, one from each entry of `starts`.
 
     Args:
-        adjacency: the graph, or its `Roads` where many walks are drawn.
+        adjacency: the graph, or its `WalkGraph` where many walks are drawn.
         starts: the first node of each walk.
         length: how many nodes a walk has.
         p: return parameter; above 1 a walk seldom turns back.
         q: in-out parameter; below 1 a walk moves away from where it came from.
         static: propose often enough at once instead of until something is accepted.
     """
-    roads = adjacency if isinstance(adjacency, Roads) else Roads.of(adjacency)
+    walk_graph = adjacency if isinstance(adjacency, WalkGraph) else WalkGraph.of(adjacency)
     first_order = p == q == 1
     path = [starts]
     while len(path) < length:
         if first_order or len(path) == 1:
-            path.append(roads.step(path[-1]))
+            path.append(walk_graph.step(path[-1]))
         else:
-            step = roads.static_step if static else roads.biased_step
+            step = walk_graph.static_step if static else walk_graph.biased_step
             path.append(step(path[-2], path[-1], p, q))
     return torch.stack(path, 1)

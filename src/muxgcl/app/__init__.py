@@ -8,6 +8,7 @@ from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
 from muxgcl.app.pipeline import dry_run, run, run_seeds
 from muxgcl.app.result import Result, SeedsResult
+from muxgcl.app.similar import ScoredLinks, neighbours, score_links
 from muxgcl.app.source import Source
 from muxgcl.app.use import (
     Embedded,
@@ -28,15 +29,18 @@ __all__ = [
     "Observer",
     "Result",
     "RunOptions",
+    "ScoredLinks",
     "SeedsResult",
     "Source",
     "cluster_run",
     "dry_run",
     "embed",
     "evaluate_run",
+    "neighbours",
     "predict_links",
     "report_runs",
     "run",
     "run_info",
     "run_seeds",
+    "score_links",
 ]

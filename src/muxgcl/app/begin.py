@@ -47,7 +47,7 @@ def begin(
     """Write the settings of a new run, or check those of one that goes on; notes on what changed.
 
     A run goes on with the same graph, method, seed, settings, sample sizes, device, backend and
-    capture. Only `epochs` may grow.
+    capture. Only `epochs` and `members` may grow, and another `output_width` may be asked for.
     """
     if run.exists and resume:
         return _go_on(run, ready)
@@ -98,13 +98,27 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
             wanted = list(value) if isinstance(value, tuple) else value
             if not (key == "epochs" and longer):
                 _same(run, key, before.get(table, {}).get(key), wanted)
-    if run.checkpoint_file.is_file():
-        run.checkpoint()  # a damaged one is named before any work
-    if not longer:
-        return []
-    before["train"]["epochs"] = plan.train.epochs
-    run.write_config(before)
-    return [f"training goes on beyond epoch {epochs}, to {plan.train.epochs}"]
+    members, width = (before["run"].get("members", 1), before["run"].get("output_width"))
+    if plan.members < members:
+        _same(run, "number of members", members, plan.members)
+    if width is not None and plan.output_width is None:
+        _same(run, "output_width", width, plan.output_width)
+    for k in range(members):
+        one = Run(run.path, k)
+        if one.checkpoint_file.is_file():
+            one.checkpoint()  # a damaged one is named before any work
+    notes = []
+    if longer:
+        notes.append(f"training goes on beyond epoch {epochs}, to {plan.train.epochs}")
+    if plan.members > members:
+        notes.append(f"members are added: {plan.members} instead of {members}")
+    if plan.output_width != width:
+        notes.append(f"the embedding becomes {plan.output_width} wide")
+    if notes:
+        before["train"]["epochs"] = plan.train.epochs
+        before["run"] |= {key: asked["run"][key] for key in ("members", "output_width")}
+        run.write_config(before)
+    return notes
 
 
 def observed_so_far(

@@ -12,6 +12,7 @@ from muxgcl.app.log import check_log
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
 from muxgcl.app.source import Source
+from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
@@ -32,6 +33,7 @@ class Job:
     budget: Budget
     observer: Observer
     workers: Workers | None = None
+    unscored: tuple[str, ...] = ()  # notes on what will not be scored
 
     @property
     def plan(self) -> Plan:
@@ -57,7 +59,7 @@ class Job:
             notes.append(warning)
         if self.options.score and self.labels is None:
             notes.append("no labels, so nothing is scored (--labels or --label-column names them)")
-        return [*notes, *self.budget.notes]
+        return [*notes, *self.unscored, *self.budget.notes]
 
     def folder(self, plan: Plan, *, several: bool = False) -> Path:
         """Where a run is kept; by default under a name that says what it is."""
@@ -100,11 +102,22 @@ def prepare(
         device=options.device,
         backend=options.backend,
         capture=options.capture,
+        members=options.members,
+        output_width=options.output_width,
         anchors=options.anchors,
         keys=options.negatives,
     )
+    if plan.members > 1 and "paper" in (options.protocols or ()):
+        raise UserError(
+            "protocol paper looks at the epochs of one training, not of several members"
+        )
+    if plan.members > 1 and workers is not None:
+        raise UserError("members are trained by one process each: start them without torchrun")
+    unscored: list[str] = []
     if options.score:
-        check_scoring(loaded.tensors, options.protocols, options.splits, controls=options.controls)
+        unscored = check_scoring(
+            loaded.tensors, options.protocols, options.splits, controls=options.controls
+        )
     goes_on = options.resume and Run(_folder(options, plan, several=several)).exists
     found = Budget(plan)
     if workers is None and not goes_on:
@@ -116,4 +129,4 @@ def prepare(
                 always=always,
                 on_measure=lambda: observer.phase("estimating"),
             )
-    return Job(options, source, loaded, tensors, found, observer, workers)
+    return Job(options, source, loaded, tensors, found, observer, workers, tuple(unscored))

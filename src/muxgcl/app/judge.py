@@ -64,7 +64,7 @@ def score_stage(
             "device": fitted.device,
             "backend": fitted.backend,
         }
-        write_text(run.path / "diagnostics.json", json.dumps(found) + "\n")
+        write_text(run.diagnostics_file, json.dumps(found) + "\n")
     return scores
 
 

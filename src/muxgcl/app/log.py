@@ -50,6 +50,7 @@ class TensorBoard:
 
     def __init__(self, run: Run) -> None:
         self.folder = run.path / CURVES
+        self.prefix = f"member {run.member + 1}/" if run.member else ""
         self.file: Any = None
 
     def __call__(self, block: list[Epoch]) -> None:
@@ -58,10 +59,10 @@ class TensorBoard:
             # a resumed run begins at its checkpoint: what was logged past that is hidden
             self.file = _writer()(str(self.folder), purge_step=block[0].number)
         for epoch in block:
-            self.file.add_scalar("loss", epoch.loss, epoch.number)
-            self.file.add_scalar("ms per epoch", 1000 * epoch.seconds, epoch.number)
+            self.file.add_scalar(f"{self.prefix}loss", epoch.loss, epoch.number)
+            self.file.add_scalar(f"{self.prefix}ms per epoch", 1000 * epoch.seconds, epoch.number)
             for name, value in epoch.terms.items():
-                self.file.add_scalar(f"terms/{name}", value, epoch.number)
+                self.file.add_scalar(f"{self.prefix}terms/{name}", value, epoch.number)
 
     def close(self) -> None:
         """Finish the file."""

@@ -43,6 +43,9 @@ class RunOptions:
         settings: settings that differ from the preset, such as `{"width": 256}`.
         epochs: how long to train; the preset's length by default.
         seed: of everything random in the run.
+        members: train so many seeds, counted up from `seed`, and put their rows side by side.
+        output_width: columns of the embedding: what is read out is compressed by a linear map that
+            is learned on the graph; all columns by default.
         device: "auto", "cpu", "cuda" or "cuda:N".
         backend: how to compute the contrast; "auto" takes the fused kernel where it runs.
         capture: whether the training step is captured as a CUDA graph.
@@ -62,11 +65,13 @@ class RunOptions:
         log: also write the losses for "tensorboard".
     """
 
-    method: str = "mux-gcl"
+    method: str = "mux-hop"
     preset: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     epochs: int | None = None
     seed: int = 0
+    members: int = 1
+    output_width: int | None = None
     device: str = "auto"
     backend: Backend = "auto"
     capture: Capture = "auto"

@@ -3,7 +3,6 @@
 `run` is what the command line's `run` and `train` call; Python users call it too.
 """
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,9 @@ from muxgcl.evaluate import PaperProtocol, Verdict, verdict
 from muxgcl.io.files import write_atomically
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
+from muxgcl.runs.committee import check_output, mapped, output_map, side_by_side, together
 from muxgcl.runs.distributed import first_begins
-from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready, train
+from muxgcl.runs.fit import Fitted, Ready, Stopped, collapsed, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import labels_of
@@ -99,7 +99,8 @@ def run_seeds(
         raise UserError(f"seeds must be at least 1, got {seeds}")
     several = seeds > 1
     job = prepare(graph, options or RunOptions(), load, observer, workers=workers, several=several)
-    plans = [replace(job.plan, seed=job.plan.seed + k) for k in range(seeds)]
+    step = job.plan.members  # no two runs share a member
+    plans = [replace(job.plan, seed=job.plan.seed + k * step) for k in range(seeds)]
     return SeedsResult(
         tuple(
             _run_one(job, plan, job.folder(plan, several=several), command, first=k == 0)
@@ -120,9 +121,9 @@ def _run_one(
     if options.resume:
         plan = as_begun(run, plan, exact=options.exact)
     observer.phase("preparing")
-    cache = run.path.parent / ".affinity"
     with stops_are_told("preparing", resumable=False):
-        ready = make_ready(plan, job.graph, cache=cache, on_prepare=observer.step, workers=workers)
+        ready = _ready(job, plan, run)
+        check_output(plan, ready)
     if workers is not None and workers.rank > 0:
         return _train_beside(job, ready, folder)
     with run.locked():
@@ -139,8 +140,9 @@ def _run_one(
             paper = _paper_protocol(job, plan, run)
         for note in [*job.notes, *notes] if first else notes:
             observer.note(note)
-        fitted = train_stage(job, ready, run, paper)
-        z = fitted.embed()
+        fitted, z = members_stage(job, ready, run, paper)
+        if (told := collapsed(z)) is not None:
+            observer.note(told)
         save_stage(run, job.loaded, z)
         observer.wrote("embeddings", run.embeddings_file)
         scores = _score(job, plan, run, fitted, z, paper) if options.score else {}
@@ -198,6 +200,38 @@ def _paper_protocol(job: Job, plan: Plan, run: Run) -> PaperProtocol | None:
     return paper
 
 
+def _ready(job: Job, plan: Plan, run: Run) -> Ready:
+    cache = run.path.parent / ".affinity"
+    step, workers = job.observer.step, job.workers
+    return make_ready(plan, job.graph, cache=cache, on_prepare=step, workers=workers)
+
+
+def members_stage(
+    job: Job, ready: Ready, run: Run, paper: PaperProtocol | None
+) -> tuple[Fitted, Tensor]:
+    """Train every member, or go on with the one that was in hand; what it took, the embedding."""
+    plan, members, tables = ready.plan, [], []
+    for k, one in enumerate(plan.of_members()):
+        if k:
+            job.observer.phase("preparing")
+            with stops_are_told("preparing"):
+                ready = _ready(job, one, run)
+        if plan.members > 1:
+            job.observer.note(f"member {k + 1} of {plan.members}: seed {one.seed}")
+        try:
+            members.append(train_stage(job, ready, Run(run.path, k), paper))
+        except Stopped as stop:
+            of = f" (member {k + 1} of {plan.members})" if plan.members > 1 else ""
+            raise Stopped(f"{stop}{of}", stop.number, resumable=stop.resumable) from None
+        tables.append(members[-1].embed())
+        if k:
+            members[-1].method.forget()  # the first is looked at again
+    table = side_by_side(tables)
+    output = output_map(plan, table, ready.graph.device)
+    run.save_output_map(output)
+    return together(members), mapped(table, output)
+
+
 def train_stage(job: Job, ready: Ready, run: Run, paper: PaperProtocol | None) -> Fitted:
     """Train, or go on; a start that fails leaves the folder free."""
     observer, total = job.observer, ready.plan.train.epochs
@@ -224,7 +258,7 @@ def train_stage(job: Job, ready: Ready, run: Run, paper: PaperProtocol | None) -
     except Stopped:
         raise
     except UserError:
-        if not run.metrics() and not run.checkpoint_file.is_file():
+        if not run.member and not run.metrics() and not run.checkpoint_file.is_file():
             run.clear()  # nothing was done: what is mended may be tried in the same folder
         raise
     return replace(fitted, peak_mib=max(fitted.peak_mib, _peak_before(run)))
@@ -232,11 +266,7 @@ def train_stage(job: Job, ready: Ready, run: Run, paper: PaperProtocol | None) -
 
 def _peak_before(run: Run) -> float:
     """The peak memory of an earlier stretch of this run."""
-    file = run.path / "diagnostics.json"
-    try:
-        return float(json.loads(file.read_text(encoding="utf-8"))["peak_mib"])
-    except (OSError, ValueError, KeyError):
-        return 0.0
+    return float(run.diagnostics().get("peak_mib", 0.0))
 
 
 def save_stage(run: Run, loaded: Loaded, z: Tensor) -> None:

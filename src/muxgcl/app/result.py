@@ -37,6 +37,8 @@ class Result:
             "preset": self.plan.preset,
             "epochs": self.plan.train.epochs,
             "seed": self.plan.seed,
+            "members": self.plan.members,
+            "width": self.embedding.shape[1],
             "device": self.device,
             "backend": self.backend,
             "loss": self.loss,

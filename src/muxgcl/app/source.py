@@ -93,6 +93,10 @@ class Source:
     def from_table(cls, table: dict[str, Any], data_root: Path | None = None) -> "Source":
         """What `table` wrote."""
         names = {f.name for f in fields(LoadOptions)}
+        if unknown := sorted(set(table) - names - {"graph"}):
+            raise UserError(f"config.toml: source.{unknown[0]} is not known")
+        if "graph" not in table:
+            raise UserError("config.toml: source.graph is missing")
         values = {name: value for name, value in table.items() if name in names}
         for name in ("data_root", "features", "labels"):
             if name in values:
@@ -163,15 +167,9 @@ def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:
 def save_encoding(run: Run, loaded: Loaded) -> None:
     """How columns became features, so that a later graph's become the same ones."""
     if loaded.encoding.numbers or loaded.encoding.categories:
-        write_text(run.path / "encoding.json", json.dumps(loaded.encoding.as_dict()) + "\n")
+        write_text(run.encoding_file, json.dumps(loaded.encoding.as_dict()) + "\n")
 
 
 def saved_encoding(run: Run) -> Encoding | None:
     """What `save_encoding` wrote, or None for a benchmark graph."""
-    file = run.path / "encoding.json"
-    if not file.is_file():
-        return None
-    try:
-        return Encoding.from_dict(json.loads(file.read_text(encoding="utf-8")))
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{file} is damaged: {error}") from None
+    return run.encoding()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muxgcl.app.judge import controls_stage, stops_are_told
+from muxgcl.app.new_nodes import grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
 from muxgcl.app.pipeline import save_nodes
@@ -17,13 +18,13 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
 from muxgcl.io.save import check_format, save_table
+from muxgcl.runs.committee import restore_members
 from muxgcl.runs.environment import pick_device
-from muxgcl.runs.fit import embed as embed_graph
-from muxgcl.runs.fit import restore
+from muxgcl.runs.fit import collapsed
 from muxgcl.runs.folder import Run
 from muxgcl.runs.held_out import held_out_links
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import check_scoring, cluster_scores, plain, score
+from muxgcl.runs.scoring import MOST_SPLITS, check_scoring, cluster_scores, plain, score
 
 Array = NDArray[Any]
 Folder = Path | str
@@ -42,17 +43,23 @@ def embed(
     run: Folder,
     graph: Any = None,
     *,
+    new_nodes: Any = None,
+    new_edges: Any = None,
     load: LoadOptions | None = None,
     out: Folder | None = None,
     device: str = "auto",
     observer: Observer | None = None,
 ) -> Embedded:
-    """Embed a graph that a run has not seen; without one, the run's own embeddings.
+    """Embed a graph that a run has not seen, or new nodes of its own; else the run's embeddings.
 
     Args:
         run: a run folder.
-        graph: whatever `muxgcl.load` takes, with the features that the run was trained on.
-        load: columns and files of that graph.
+        graph: whatever `muxgcl.load` takes, with the features that the run was trained on. With
+            `new_nodes`, the run's graph, where the folder does not say where it came from.
+        new_nodes: a table of nodes that the run's graph lacks, with the same columns: they alone
+            are embedded.
+        new_edges: an edge list of their links; a node needs none.
+        load: columns and files of that graph, or of the new nodes and edges.
         out: a file to write, ending in .npz, .npy, .parquet or .csv; none by default.
         device: where to compute.
         observer: is told of every event; silent by default.
@@ -62,27 +69,39 @@ def embed(
     path = None if out is None else Path(out)
     if path is not None:
         check_format(path)
-    if graph is None and (extra := list(load.given())):
+    if new_edges is not None and new_nodes is None:
+        raise UserError("new edges are links of new nodes: name the table of these (--new-nodes)")
+    if graph is None and new_nodes is None and (extra := list(load.given())):
         what = extra[0].replace("_", " ")
         raise UserError(f"{what} of a new graph, but none is named after {run}")
-    if graph is None and trained.embeddings_file.is_file():
+    if graph is None and new_nodes is None and trained.embeddings_file.is_file():
         ids, table = trained.embeddings()
     else:
         observer.phase("loading")
-        if graph is None:  # stopped before its end
+        if new_nodes is not None:
+            own, _ = graph_of_run(trained, graph, LoadOptions(data_root=load.data_root))
+            found = grown(own, new_nodes, new_edges, load)
+            tensors, ids, notes = Graph.from_data(found.tensors), found.ids, found.notes
+        elif graph is None:  # stopped before its end
             loaded, tensors = graph_of_run(trained, options=load)
+            ids, notes = loaded.ids, loaded.notes
         else:
             loaded = Source(graph, load).open(saved_encoding(trained))
-            tensors = Graph.from_data(loaded.tensors)
-        wanted = tables["data"]["features"]
+            tensors, ids, notes = Graph.from_data(loaded.tensors), loaded.ids, loaded.notes
+        wanted = tables.get("data", {}).get("features")
+        if wanted is None:
+            raise UserError(f"{trained.config_file}: data.features is missing")
         if tensors.num_features != wanted:
             raise UserError(
                 f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
             )
         tensors = tensors.to(pick_device(device))
-        method = restore(trained, Plan.from_tables(tables, device=device), tensors)
-        ids, table = loaded.ids, embed_graph(method, tensors).numpy()
-        for note in loaded.notes:
+        committee = restore_members(trained, Plan.from_tables(tables, device=device), tensors)
+        z = committee.embed(tensors)
+        if (told := collapsed(z)) is not None:
+            observer.note(told)
+        table = z.numpy()[-len(ids) :]  # new nodes come last
+        for note in notes:
             observer.note(note)
     if path is not None:
         save_table(path, ids, table)
@@ -138,7 +157,8 @@ def evaluate_run(
     asked = protocols or ("holdout",)
     if "paper" in asked:
         raise UserError("protocol paper looks at epochs of training: ask for it in `muxgcl run`")
-    check_scoring(loaded.tensors, asked, splits)
+    for note in check_scoring(loaded.tensors, asked, splits):
+        observer.note(note)
     with trained.locked():
         observer.phase("scoring")
         with stops_are_told("scoring", resumable=False):
@@ -231,8 +251,8 @@ def cluster_run(
     method = str(trained.config()["run"].get("method"))
     ids, z = trained.embeddings()
     y = trained.labels()
-    if repeats < 1:
-        raise UserError(f"repeats must be at least 1, got {repeats}")
+    if not 1 <= repeats <= MOST_SPLITS:
+        raise UserError(f"repeats must be from 1 to {MOST_SPLITS:,}, got {repeats:,}")
     if clusters is None:
         if y is None:
             raise UserError("this graph has no labels: say how many clusters with --clusters")
@@ -308,6 +328,8 @@ def run_info(run: Folder) -> dict[str, Any]:
         "dataset": facts.get("dataset"),
         "preset": facts.get("preset"),
         "seed": facts.get("seed"),
+        "members": facts.get("members", 1),
+        "output_width": facts.get("output_width"),
         "created": facts.get("created"),
         "nodes": data.get("nodes"),
         "edges": data.get("edges"),

@@ -6,7 +6,7 @@ from statistics import median
 
 import torch
 
-from muxgcl.kernels.capture import WARM_UP, aside, recorded
+from muxgcl.kernels.capture import WARM_UP, recorded, run_on_side_stream
 
 GROUP = 5.0  # milliseconds of calls that a GPU is timed over at once: it never waits for the host
 
@@ -36,7 +36,7 @@ def _timed(call: Callable[[], object], device: torch.device, group: int) -> floa
 
 def captured(call: Callable[[], object], device: torch.device) -> Callable[[], object]:
     """The same call as a CUDA graph: what a captured training step pays for it."""
-    aside(call, device, times=WARM_UP)
+    run_on_side_stream(call, device, times=WARM_UP)
     return recorded(call, device)
 
 

@@ -12,6 +12,7 @@ import torch
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
+from muxgcl.io.safety import check_size
 from muxgcl.kernels import resolve
 from muxgcl.runs.environment import (
     MIB,
@@ -44,6 +45,8 @@ def bench_epoch(
     A dataset is a known name, or `random-N` for a made-up graph of N nodes with 7 neighbours each
     and 128 features. Peak memory is counted above the graph's own tensors.
     """
+    if epochs is not None and epochs < 1:
+        raise UserError(f"epochs must be at least 1, got {epochs}")
     rows: list[dict[str, Any]] = []
     place = pick_device(device)
     for name in datasets:
@@ -112,7 +115,7 @@ def _measure(
 
 def open_graph(name: str, data_root: Path | None = None) -> Graph:
     """A known dataset, or a made-up graph of a given size."""
-    if found := re.fullmatch(r"random-(\d+)", name):
+    if found := re.fullmatch(r"random-(\d{1,18})", name):
         if int(found[1]) < 1:
             raise UserError(f"a made-up graph needs at least 1 node, got {name}")
         return random_graph(int(found[1]))
@@ -121,6 +124,7 @@ def open_graph(name: str, data_root: Path | None = None) -> Graph:
 
 def random_graph(nodes: int, degree: int = 7, features: int = 128) -> Graph:
     """Random edges and dense features: the size of a real graph, without its meaning."""
+    check_size(f"a made-up graph of {nodes:,} nodes", nodes * (4 * features + 60 * degree))
     generator = torch.Generator().manual_seed(0)
     edges = torch.randint(nodes, (2, nodes * degree), generator=generator)
     return Graph.from_data(

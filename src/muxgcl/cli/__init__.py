@@ -1,5 +1,38 @@
 """The command line: `muxgcl run GRAPH` and its parts."""
 
-from muxgcl.cli.app import main
+import os
+import sys
+from contextlib import suppress
 
-__all__ = ["main"]
+
+def main() -> None:
+    """Run the command line and leave with its status; what it needs is loaded here.
+
+    Loading takes seconds, in which Ctrl-C is one line as well. What was printed is on its way only
+    once standard output has taken it: a full disk says so here.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # an ASCII terminal shows \\xe9
+    try:
+        from muxgcl.cli.app import run_given
+
+        status = run_given(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("muxgcl: stopped", file=sys.stderr)
+        status = 130
+    except BrokenPipeError:
+        _forget_output()
+        status = 1
+    except OSError as error:
+        print(f"muxgcl: standard output: {error.strerror or error}", file=sys.stderr)
+        _forget_output()
+        status = 2
+    sys.exit(status)
+
+
+def _forget_output() -> None:
+    """Python would try to write it once more, and tell of it at length."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

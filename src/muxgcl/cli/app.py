@@ -14,12 +14,25 @@ from typer.core import TyperGroup
 
 from muxgcl import __version__
 from muxgcl.errors import UserError
+from muxgcl.io.safety import is_unicode
 from muxgcl.kernels.ring import LostWorker
 from muxgcl.runs.distributed import silent
 from muxgcl.runs.fit import Stopped
 
 INTERRUPTED = 128 + signal.SIGINT  # what a shell expects of a program stopped by Ctrl-C
-ORDER = ("run", "train", "embed", "evaluate", "cluster", "report", "info", "tune", "reproduce")
+# what the memory ran out for, the most telling first
+LESS = {
+    "report": "to draw the report: --no-report leaves it out",
+    "evaluate": "to score the embedding: fewer --splits or a smaller width need less",
+    "affinity": "for the affinities: --set affinity=none or a smaller affinity_width needs less",
+    "io": "to read the graph: fewer nodes or columns need less",
+    "graph": "to hold the graph: fewer nodes, edges or columns need less",
+    "runs": "to train: a smaller width, or --backend chunked, needs less",
+}
+ORDER = (
+    *("run", "train", "embed", "evaluate", "cluster", "neighbours", "links", "report", "info"),
+    *("tune", "reproduce"),
+)
 # a usage error of the parser under Typer, which has moved between versions
 UsageError: type[Exception] = next(
     kind
@@ -74,16 +87,18 @@ def _options(
     pass
 
 
-def main() -> None:
-    """Run the command line and leave with its status."""
+def run_given(arguments: list[str]) -> int:
+    """Load every command, then run one; its exit status."""
     from muxgcl.cli import commands  # noqa: F401  (each module adds its commands to `app`)
 
-    sys.exit(run(sys.argv[1:]))
+    return run(arguments)
 
 
 def run(arguments: list[str]) -> int:
     """One command; its exit status."""
     debug = "--debug" in arguments
+    if wrong := [word for word in arguments if not is_unicode(word)]:
+        return _fail(f"{wrong[0]!r} is not UTF-8: rename what it names", 2, debug)
     command = typer.main.get_command(app)
     try:
         with _termination():
@@ -104,10 +119,15 @@ def run(arguments: list[str]) -> int:
         return _fail("stopped", 128 + getattr(stop, "number", signal.SIGINT), debug)
     except BrokenPipeError:
         return 1
+    except OSError as error:  # a file that may not be read, a name that is too long, a full disk
+        about = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{about}{error.strerror or error}", 2, debug)
+    except RecursionError:
+        return _fail("something is nested too deeply to be read", 2, debug)
     except (MemoryError, RuntimeError) as error:
         if not _out_of_memory(error):
             raise
-        return _fail("there is not enough memory: a smaller width needs less", 2, debug)
+        return _fail(f"there is not enough memory {_to_do(error)}", 2, debug)
     return status if isinstance(status, int) else 0
 
 
@@ -138,6 +158,19 @@ def _out_of_memory(error: Exception) -> bool:
     told = str(error)  # torch has a kind of its own for GPUs alone
     words = ("out of memory", "not enough memory", "can't allocate memory")
     return isinstance(error, MemoryError) or any(word in told for word in words)
+
+
+def _to_do(error: BaseException) -> str:
+    """What was being done, and what would need less memory, by the rooms that the fault went by."""
+    rooms = []
+    step = error.__traceback__
+    while step is not None:
+        rooms.append(step.tb_frame.f_globals.get("__name__", ""))
+        step = step.tb_next
+    for room, words in LESS.items():
+        if any(name.startswith(f"muxgcl.{room}") for name in rooms):
+            return words
+    return "for this"
 
 
 def _fail(message: str, status: int, debug: bool, *, always: bool = False) -> int:

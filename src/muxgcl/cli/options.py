@@ -93,6 +93,20 @@ Seeds = Annotated[
     int,
     typer.Option(help="Train with this many seeds, counted up.", rich_help_panel=TRAINING),
 ]
+Members = Annotated[
+    int,
+    typer.Option(
+        help="Train this many seeds, counted up, and put their rows side by side in one embedding.",
+        rich_help_panel=TRAINING,
+    ),
+]
+OutputWidth = Annotated[
+    int | None,
+    typer.Option(
+        help="Compress the embedding to this many columns; all that is read out by default.",
+        rich_help_panel=TRAINING,
+    ),
+]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.", rich_help_panel=TRAINING)]
 BackendName = Annotated[
     str,
@@ -188,7 +202,12 @@ Splits = Annotated[
 ]
 SplitSeed = Annotated[
     int,
-    typer.Option(help="The seed of the splits, shared by all methods.", rich_help_panel=SCORES),
+    typer.Option(
+        min=0,
+        max=2**32 - 1,
+        help="The seed of the splits, shared by all methods.",
+        rich_help_panel=SCORES,
+    ),
 ]
 Controls = Annotated[
     bool | None,

@@ -17,8 +17,9 @@ from muxgcl.errors import UserError
 from muxgcl.io import DATASETS, at_hand
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import doubts
-from muxgcl.reproduce.job import SCORES, Job
-from muxgcl.reproduce.records import Record, Shelf
+from muxgcl.reproduce.hops import HOP_PARTS
+from muxgcl.reproduce.job import COMMITTEE, CONTROLS, Job
+from muxgcl.reproduce.records import Record, RecordStore
 from muxgcl.reproduce.runner import Outcome, Runner
 from muxgcl.reproduce.searches import search_doubts, search_files
 from muxgcl.reproduce.shard import Share
@@ -30,7 +31,7 @@ Artefact = StrEnum("Artefact", [*ARTEFACTS, "all"])  # type: ignore[misc]
 @app.command()
 def reproduce(
     artefact: Annotated[
-        Artefact | None, typer.Argument(help="Which table or figure of the paper.")
+        Artefact | None, typer.Argument(help="Which table or figure of the paper; hops: ours.")
     ] = None,
     datasets: Annotated[
         list[str] | None, typer.Option(help="Instead of the paper's; a,b or repeated.")
@@ -50,6 +51,10 @@ def reproduce(
     check: Annotated[
         bool, typer.Option("--check", help="Only check the records against the code.")
     ] = False,
+    parts: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Of hops, only these; a,b or repeated: {', '.join(HOP_PARTS)}."),
+    ] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Start no new training after this many seconds.")
     ] = None,
@@ -65,9 +70,9 @@ def reproduce(
 
     What is recorded already is not run again; a run that was stopped goes on where it stood.
     """
-    shelf = Shelf(records)
+    store = RecordStore(records)
     if check:
-        _check(shelf, as_json)
+        _check(store, as_json)
         return
     if artefact is None:
         raise UserError(f"expected one of {', '.join(ARTEFACTS)}, or all")
@@ -78,12 +83,13 @@ def reproduce(
         seeds=seeds,
         splits=splits,
         epochs=epochs,
+        parts=_names(parts) or tuple(HOP_PARTS),
     )
     share = None if shard is None else Share.parse(shard)
     outcome = Outcome()
     if not render_only:
         runner = Runner(
-            shelf=shelf,
+            store=store,
             device=device,
             workers=jobs,
             time_limit=time_limit,
@@ -92,7 +98,7 @@ def reproduce(
         jobs_of_all = plan(wanted, scope)
         mine = jobs_of_all if share is None else share.of(jobs_of_all)
         outcome = _run(runner, _can_run(mine, data_root, asked=datasets is not None))
-    summary = _render(wanted, shelf, scope, out, as_json)
+    summary = _render(wanted, store, scope, out, as_json)
     if as_json:
         print(json.dumps(summary | _told(outcome)))
     if outcome.failed:
@@ -149,26 +155,32 @@ def _bar(jobs: list[Job]) -> Iterator[Any]:
 
 
 def _work(job: Job) -> float:
-    return (job.plan().train.epochs + 10) * DATASETS[job.dataset].nodes
+    epochs = 0 if job.kind in (COMMITTEE, CONTROLS) else job.plan().train.epochs
+    return (epochs + 10) * DATASETS[job.dataset].nodes
 
 
 def _headline(job: Job, record: Record) -> str:
-    if job.kind != SCORES or "accuracy" not in record["result"]:
-        return f" ({record['seconds']:.0f} s)"
-    scores = record["result"]["accuracy"]
-    speed = f"{record['epoch_ms']:.3g} ms/epoch, {record['seconds']:.0f} s"
-    return f": {sum(scores) / len(scores):.2f} % ({speed})"
+    result, speed = (
+        record["result"],
+        f"{record['epoch_ms']:.3g} ms/epoch, {record['seconds']:.0f} s",
+    )
+    tables = result.get("tables") or ({"": result} if "accuracy" in result else {})
+    means = [
+        f"{name} {sum(table['accuracy']) / len(table['accuracy']):.2f} %".strip()
+        for name, table in tables.items()
+    ]
+    return f": {', '.join(means)} ({speed})" if means else f" ({record['seconds']:.0f} s)"
 
 
 def _render(
-    wanted: tuple[str, ...], shelf: Shelf, scope: Scope, out: Path, as_json: bool
+    wanted: tuple[str, ...], store: RecordStore, scope: Scope, out: Path, as_json: bool
 ) -> dict[str, Any]:
     from muxgcl.reproduce.render import render, told, write  # draws, which takes time to load
 
     files: list[str] = []
     missing: list[Job] = []
     for name in wanted:
-        rendered = render(name, shelf, scope)
+        rendered = render(name, store, scope)
         files += map(str, write(rendered, out))
         missing += rendered.missing
         for table in rendered.tables:
@@ -192,14 +204,14 @@ def _titles(failed: dict[Job, str]) -> str:
     return "; ".join(f"{job.title}: {reason}" for job, reason in failed.items())
 
 
-def _check(shelf: Shelf, as_json: bool) -> None:
-    lines = shelf.lines()
+def _check(store: RecordStore, as_json: bool) -> None:
+    lines = store.lines()
     if not lines:
-        raise UserError(f"there are no records in {shelf.folder}")
+        raise UserError(f"there are no records in {store.folder}")
     total = len(lines) + sum(
-        len(file.read_bytes().splitlines()) for file in search_files(shelf.folder)
+        len(file.read_bytes().splitlines()) for file in search_files(store.folder)
     )
-    found = [*doubts(lines), *search_doubts(shelf.folder)]
+    found = [*doubts(lines), *search_doubts(store.folder)]
     for line in found:
         console.print(line)
     if as_json:

@@ -25,6 +25,7 @@ def show_scores(
 ) -> None:
     """A table a protocol: the method, then each control under its name; then the verdict."""
     controls = scores.get("controls") or {}
+    sign = "±" if where.encoding.lower().startswith("utf") else "+/-"
     protocols = [name for name in scores if name != "controls" and _figures(scores[name])]
     for protocol in protocols:
         named = {method: scores[protocol]}
@@ -33,21 +34,22 @@ def show_scores(
             for name, part in controls.items()
             if protocol in part
         }
-        where.print(_table(protocol, named))
+        where.print(_table(protocol, named, sign))
     if verdict is not None:
-        where.print(str(verdict["sentence"]))
+        where.print(str(verdict["sentence"]).replace("±", sign))
 
 
 def _figures(part: Any) -> dict[str, Mapping[str, Any]]:
     """The measures that are shown."""
     if not isinstance(part, Mapping):
         return {}
-    return {name: part[name] for name in MEASURES if isinstance(part.get(name), Mapping)}
+    found = {name: part.get(name) for name in MEASURES}
+    return {name: x for name, x in found.items() if isinstance(x, Mapping) and "mean" in x}
 
 
-def _table(protocol: str, named: Mapping[str, Mapping[str, Any]]) -> Table:
+def _table(protocol: str, named: Mapping[str, Mapping[str, Any]], sign: str) -> Table:
     own = _figures(next(iter(named.values())))
-    repeats = next(iter(own.values()))["n"]
+    repeats = next(iter(own.values())).get("n", 1)
     title = f"{protocol} (n = {repeats}{'; ' + OPTIMISTIC if protocol == 'paper' else ''})"
     table = Table(box=None, pad_edge=False)
     table.add_column(title, overflow="fold")
@@ -55,15 +57,17 @@ def _table(protocol: str, named: Mapping[str, Mapping[str, Any]]) -> Table:
         table.add_column(MEASURES[measure], justify="right", no_wrap=True)
     for name, part in named.items():
         figures = _figures(part)
-        cells = [_figure(m, figures[m], own[m]["n"]) if m in figures else "" for m in own]
+        cells = [
+            _figure(m, figures[m], own[m].get("n", 1), sign) if m in figures else "" for m in own
+        ]
         table.add_row(f"  {name}", *cells)
     return table
 
 
-def _figure(measure: str, value: Mapping[str, Any], usual: int) -> str:
+def _figure(measure: str, value: Mapping[str, Any], usual: int, sign: str) -> str:
     """Mean and spread; the number of repeats where it is not the usual one."""
-    digits, n = 2 if measure in PERCENT else 3, value["n"]
-    spread = f" ± {value['std']:.{digits}f}" if n > 1 else ""
+    digits, n = 2 if measure in PERCENT else 3, value.get("n", 1)
+    spread = f" {sign} {value.get('std', 0.0):.{digits}f}" if n > 1 else ""
     other = f" (n = {n})" if n > 1 and n != usual else ""
     return f"{value['mean']:.{digits}f}{spread}{other}"
 
@@ -71,7 +75,8 @@ def _figure(measure: str, value: Mapping[str, Any], usual: int) -> str:
 def facts_of(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What `muxgcl info` says, line by line."""
     yield "run", str(info["run"])
-    yield "method", f"{info['method']} (preset {info['preset']}, seed {info['seed']})"
+    members = f", {info['members']} members" if info["members"] > 1 else ""
+    yield "method", f"{info['method']} (preset {info['preset']}, seed {info['seed']}{members})"
     sizes = ("nodes", "edges", "features", "classes")
     counts = ", ".join(f"{info[name]:,} {name}" for name in sizes if info[name] is not None)
     yield "graph", f"{info['dataset']}: {counts}"

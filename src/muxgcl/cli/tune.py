@@ -37,7 +37,7 @@ class By(StrEnum):
 @app.command()
 def tune(
     graph: options.GraphName,
-    method: options.MethodName = "mux-gcl",
+    method: options.MethodName = "mux-hop",
     trials: Annotated[
         int, typer.Option(help="How many trials the study has in the end; those done count.")
     ] = 30,

@@ -39,6 +39,15 @@ def embed(
             metavar="[GRAPH]", help="A graph with the same features; the run's own by default."
         ),
     ] = None,
+    new_nodes: Annotated[
+        Path | None,
+        typer.Option(
+            help="Embed these nodes alone, which the run's graph lacks: a table with its columns."
+        ),
+    ] = None,
+    new_edges: Annotated[
+        Path | None, typer.Option(help="The links of the new nodes; a node needs none.")
+    ] = None,
     out: OutFile = None,
     device: o.Device = "auto",
     data_root: o.DataRoot = None,
@@ -51,7 +60,10 @@ def embed(
     header: o.Header = None,
     as_json: o.Json = False,
 ) -> None:
-    """Embed a graph that a run has not seen; without one, the run's own embeddings are written."""
+    """Embed a graph that a run has not seen, or new nodes of its own graph.
+
+    Nothing is trained again. Without a graph and new nodes the run's own embeddings are written.
+    """
     load = o.load_options(
         data_root=data_root,
         features=features,
@@ -64,7 +76,14 @@ def embed(
     )
     with Screen(as_json=as_json) as screen:
         found = embed_app(
-            run, graph, load=load, out=out or run / "embedded.npz", device=device, observer=screen
+            run,
+            graph,
+            new_nodes=new_nodes,
+            new_edges=new_edges,
+            load=load,
+            out=out or run / "embedded.npz",
+            device=device,
+            observer=screen,
         )
     nodes, width = found.table.shape
     if as_json:
@@ -138,7 +157,7 @@ def cluster(
         int | None, typer.Option(help="How many clusters; as many as classes by default.")
     ] = None,
     repeats: Annotated[int, typer.Option(help="Independent runs of k-means.")] = 5,
-    seed: o.Seed = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The seed of the first one.")] = 0,
     out: OutFile = None,
     as_json: o.Json = False,
 ) -> None:

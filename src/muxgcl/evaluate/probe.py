@@ -23,6 +23,7 @@ from muxgcl.evaluate.statistics import Summary, summarise
 # further value cheap, so nothing is gained by a coarser one.
 STRENGTHS: tuple[float, ...] = tuple(2.0**power for power in range(-10, 10))
 
+COUNTED = 100  # classes, the first ones, of which confusions are counted: a table of k x k a split
 SMALL = 200_000  # numbers in a split's table, below which more threads wait for Python than work
 
 T = TypeVar("T")
@@ -107,6 +108,14 @@ def probe(
             "expected labelled nodes in train, val and test of each split, one is empty"
         )
 
+    counted = classes[:COUNTED]
+
+    def confusion(truth: Labels, answer: Labels) -> Int[np.ndarray, "k k"]:
+        both = np.isin(truth, counted) & np.isin(answer, counted)
+        if not both.any():
+            return np.zeros((len(counted),) * 2, np.int64)
+        return confusion_matrix(truth[both], answer[both], labels=counted)
+
     def score(split: Split) -> SplitScore:
         model, strength, validation = _choose(z, y, split, strengths)
         truth, answer = y[split.test], model.predict(z[split.test])
@@ -120,12 +129,12 @@ def probe(
             macro_f1=100 * float(f1_score(truth, answer, average="macro", zero_division=0)),
             validation=validation,
             strength=strength,
-            confusion=confusion_matrix(truth, answer, labels=classes),
+            confusion=confusion(truth, answer),
         )
 
     rows = max((len(split.train) for split in splits), default=0)
     small = rows * min(rows, z.shape[1]) < SMALL
-    return ProbeResult(classes, tuple(on_all_cores(score, splits, most=2 if small else None)))
+    return ProbeResult(counted, tuple(on_all_cores(score, splits, most=2 if small else None)))
 
 
 def _choose(

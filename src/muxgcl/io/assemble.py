@@ -13,7 +13,7 @@ from muxgcl.io.encode import Encoding, encode, learn_encoding
 from muxgcl.io.ids import Ids, as_array, as_text, in_order, join, positions, why_text
 from muxgcl.io.labels import classes
 from muxgcl.io.nodes import NodeTable, no_numbers, rows_of
-from muxgcl.io.safety import how_many, listed, quoted
+from muxgcl.io.safety import check_unicode, how_many, listed, quoted
 from muxgcl.io.structure import BINS, SIGNS, structural_features
 from muxgcl.io.table import WIDE, to_dense
 from muxgcl.tensors import Tensors
@@ -64,6 +64,7 @@ def assemble(
     """Nodes in the order of their table, or sorted by id where there is none."""
     if nodes is None:
         nodes = _nodes_of(edges, labels)
+    _check_texts(nodes)
     ends = place_among(edges, nodes.ids, nodes.name)
     edge_index, weight, changes = undirected(*ends, edges.weight, len(nodes.ids))
     notes = [*edges.notes, *nodes.notes, *_about_ids(nodes.ids), *changes]
@@ -87,6 +88,7 @@ def assemble(
     given = _labels_of(nodes, labels)
     if given is not None:
         y, names = classes(given)
+        check_unicode(names, "a label")
         data.y = torch.from_numpy(y)
         if missing := int((y < 0).sum()):
             notes.append(f"label of {how_many(missing, 'node')} missing")
@@ -138,6 +140,15 @@ def _labels_of(nodes: NodeTable, labels: NodeTable | None) -> Ids | None:
     for row, label in zip(rows_of(labels, nodes.ids, nodes.name), labels.labels, strict=True):
         spread[row] = str(label)
     return spread
+
+
+def _check_texts(nodes: NodeTable) -> None:
+    """Refuse text that no file can hold, before anything is made from it."""
+    if isinstance(nodes.ids, list):
+        check_unicode(nodes.ids, f"{nodes.name}: the id of a node")
+    check_unicode([*nodes.number_names, *nodes.text, *nodes.shown], f"{nodes.name}: a column")
+    for name, cells in (nodes.text | nodes.shown).items():
+        check_unicode(cells, f"{nodes.name}: column {quoted(name)}")
 
 
 def _about_ids(ids: Ids) -> list[str]:

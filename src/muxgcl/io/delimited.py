@@ -61,8 +61,11 @@ def read_delimited(
 
 def _check_text(path: Path) -> None:
     with parsing(path), path.open("rb") as file:
-        if b"\0" in file.read(1 << 16):
-            raise UserError(f"{path} is not text: it holds zero bytes (is it UTF-16 or binary?)")
+        while piece := file.read(1 << 20):
+            if b"\0" in piece:
+                raise UserError(
+                    f"{path} is not text: it holds zero bytes (is it UTF-16 or binary?)"
+                )
 
 
 class _Reader:

@@ -13,6 +13,7 @@ from muxgcl.io.safety import how_many, listed, quoted
 from muxgcl.io.table import Place, Table, counted, is_number
 
 Weights = NDArray[np.float32]
+HEAVIEST = 1e37  # of all weights together: a degree twice as large is still a 32-bit number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,11 @@ class EdgeList:
             raise UserError(
                 f"{self.name}, {self.place(int(wrong[0]))}: the weight of an edge must be a number "
                 f"of at least 0, got {'none' if np.isnan(value) else f'{value:g}'}"
+            )
+        if float(self.weight.sum(dtype=np.float64)) > HEAVIEST:
+            raise UserError(
+                f"{self.name}: the weights of all edges add up to more than {HEAVIEST:g}, "
+                "which 32 bits cannot hold; divide them by a number"
             )
 
 

@@ -28,6 +28,7 @@ ALWAYS_CATEGORIES = 16
 MOSTLY = 0.9  # numbers in so many cells of a column make a word in it a mistake
 ROOM = 1 << 28  # bytes that features may always take; beyond that they are sparse if ...
 SPARSE_BELOW = 0.1  # ... at most this share of them is not zero
+COARSE = 64  # steps between 32-bit numbers: a column that spans fewer has lost what it had to say
 AS_IS = (0.0, 1.0)
 
 Mask = NDArray[np.bool_]
@@ -97,7 +98,7 @@ def _learn_numbers(
             many = how_many(kept, "column kept as it is", "columns kept as they are")
             notes.append(f"{many}: {why}")
         return dict.fromkeys(names, AS_IS), notes
-    rules, scaled = {}, []
+    rules, scaled, flat, coarse = {}, [], [], []
     for name, column in zip(names, to_dense(table.numbers).T, strict=True):
         given = column[~np.isnan(column)].astype(np.float64)
         if ((given == 0) | (given == 1)).all():
@@ -105,11 +106,19 @@ def _learn_numbers(
         else:
             rules[name] = (float(given.mean()), float(given.std()) or 1.0)
             scaled.append(name)
+            if np.ptp(given) == 0:
+                flat.append(name)
+            elif np.ptp(given) < COARSE * np.spacing(np.float32(np.abs(given).max())):
+                coarse.append(name)
     if kept := len(names) - len(scaled) - len(blank):
         one, more = "column of 0 and 1 kept as it is", "columns of 0 and 1 kept as they are"
         notes.append(how_many(kept, one, more))
     if scaled:
         notes.append(f"{_columns(scaled)}: scaled to zero mean, unit variance")
+    if flat:
+        notes.append(f"{_columns(flat)}: the same number at every node, as 32 bits keep it: zeros")
+    if coarse:
+        notes.append(f"{_columns(coarse)}: almost the same in 32 bits; subtract an offset first")
     return rules, notes
 
 

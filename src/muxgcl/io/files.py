@@ -1,37 +1,85 @@
-"""Files written whole or not at all, logs of one JSON object a line, and a lock."""
+"""Files written whole or not at all, logs of one JSON object a line, and a lock.
 
+Nothing here follows a link that stands where a lock or a temporary file should, and nothing is
+emptied by opening it.
+"""
+
+import errno
 import fcntl
 import json
 import os
+import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from muxgcl.errors import UserError
 
 LOCK = ".lock"  # the file by which a folder is held
+PART = (".muxgcl.", ".part")  # how the name of a temporary file begins and ends
+NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write to a temporary name beside `path`, then rename: readers never see half a file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=PART[0], suffix=PART[1])
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from error
     try:
         with os.fdopen(handle, "wb") as file:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # while it is held it is in use
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, new_file_mode())
-        os.replace(name, path)
+            os.fchmod(file.fileno(), new_file_mode())
+            os.replace(name, path)
+        _sync_folder(path.parent)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until a folder's new names are on the disk, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def remove_leftovers(folder: Path, older_than: float = 0.0) -> None:
+    """Remove temporary files whose writer was killed: nobody holds their lock any more.
+
+    Args:
+        folder: where to look, not in folders inside it.
+        older_than: seconds; younger ones are left to a writer that has not locked its file yet.
+    """
+    with suppress(OSError):
+        for file in folder.glob(f"{PART[0]}*{PART[1]}"):
+            with suppress(OSError):
+                _remove_if_free(file, older_than)
+
+
+def _remove_if_free(file: Path, older_than: float) -> None:
+    handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return
+        if older_than and time.time() - os.fstat(handle).st_mtime < older_than:
+            return
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.unlink(missing_ok=True)
+    finally:
+        os.close(handle)
 
 
 def new_file_mode() -> int:
@@ -52,15 +100,33 @@ def locked(path: Path) -> Iterator[None]:
     shown = path.parent if path.name == LOCK else path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("ab")
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        handle = os.open(path, flags, 0o666)
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UserError(f"{path} is a link; expected a file of muxgcl, or none") from None
         raise UserError(f"cannot write to {shown}: {error.strerror or error}") from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f"{shown} is being written by another process") from None
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise UserError(f"{path} is not a regular file")
+        _hold(handle, shown)
         yield
+    finally:
+        os.close(handle)
+
+
+def _hold(handle: int, shown: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in NO_LOCKS:
+            raise UserError(
+                f"{shown} lies on a file system without locks ({error.strerror}), so a second "
+                "process could not be kept away: choose a folder on another one"
+            ) from None
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            raise UserError(f"{shown} is being written by another process") from None
+        raise UserError(f"{shown} cannot be locked: {error.strerror or error}") from error
 
 
 def json_lines(lines: Iterable[Mapping[str, Any]]) -> str:
@@ -69,7 +135,7 @@ def json_lines(lines: Iterable[Mapping[str, Any]]) -> str:
 
 
 def append_lines(path: Path, lines: Iterable[Mapping[str, Any]], *, sync: bool = False) -> None:
-    """Append objects to a log with one write; half a line left by a kill is cut off first.
+    """Append objects to a log; half a line left by a kill or by a full disk is cut off first.
 
     Args:
         path: the log; it need not exist.
@@ -79,7 +145,9 @@ def append_lines(path: Path, lines: Iterable[Mapping[str, Any]], *, sync: bool =
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+b", buffering=0) as file:
-            file.write(_mend_end(file) + json_lines(lines).encode())
+            content = _mend_end(file) + json_lines(lines).encode()
+            while content:  # a disk that fills up takes a part before it says so
+                content = content[file.write(content) :]
             if sync:
                 os.fsync(file.fileno())
     except OSError as error:
@@ -100,20 +168,21 @@ def _mend_end(file: IO[bytes]) -> bytes:
     return b""
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log; a last one cut short by a kill is left out."""
-    found: list[dict[str, Any]] = []
-    for text in path.read_bytes().splitlines() if path.is_file() else ():
-        if (line := parsed(text)) is None:
-            break
-        found.append(line)
-    return found
+def sync(file: Path) -> None:
+    """Wait until what was written to a file is on the disk; where there is none, do nothing."""
+    if not file.is_file():
+        return
+    try:
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.strerror or error}") from error
 
 
 def parsed(text: bytes) -> dict[str, Any] | None:
     """The JSON object in a line, or None where there is none."""
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = json.loads(text.decode())
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 from muxgcl.io.ids import Ids, as_text
 from muxgcl.io.table import MISSING, is_number
 
+LONGEST_NUMBER = 1000  # characters; longer ones are words
+
 
 def classes(labels: Ids) -> tuple[NDArray[np.int64], list[str]]:
     """The class of each node, and the classes' names: integers by size, words by their letters.
@@ -28,6 +30,8 @@ def classes(labels: Ids) -> tuple[NDArray[np.int64], list[str]]:
 
 def _whole(text: str) -> int | None:
     if not is_number(text):
+        return None
+    if len(text) > LONGEST_NUMBER:
         return None
     if text.lstrip("-").isdecimal():
         return int(text)

@@ -12,10 +12,12 @@ from muxgcl.io.ids import Ids, ids_of
 from muxgcl.io.nodes import NodeTable, no_numbers
 from muxgcl.io.npz import Array, Npz, read_npy
 from muxgcl.io.roles import LABELS, NodeColumns
-from muxgcl.io.safety import listed
+from muxgcl.io.safety import check_size, listed
 from muxgcl.io.table import Matrix, check_finite, counted, lean
 
 IDS = ("id", "ids")
+NODE_BYTES = 8  # its id
+COLUMN_BYTES = 300  # its name, and the rule by which it becomes a feature
 
 
 def read_matrix_file(path: Path, columns: NodeColumns) -> NodeTable:
@@ -67,11 +69,11 @@ def nodes_in_order(
     notes: tuple[str, ...] = (),
 ) -> NodeTable:
     """A matrix's rows as nodes, numbered from 0 unless ids are given."""
+    rows, columns = check_shape(matrix, name)
     numbers = as_matrix(matrix, name)
-    rows = numbers.shape[0]
     if ids is not None and ids.shape != (rows,):
         raise UserError(f"{name} has {rows:,} rows, but its ids have the shape {list(ids.shape)}")
-    names = [str(column) for column in range(numbers.shape[1])]
+    names = [str(column) for column in range(columns)]
     place = counted("row", first=0)
     check_finite(numbers, names, name, place)
     return NodeTable(
@@ -102,6 +104,20 @@ def labels_in_order(labels: Any, rows: int, name: str) -> Ids:
     elif labels.dtype.kind not in "UOTb":
         raise UserError(f"{name}: labels must be integers or text, got {labels.dtype}")
     return ids_of(labels.tolist())
+
+
+def check_shape(matrix: Any, name: str) -> tuple[int, int]:
+    """Rows and columns of something rectangular; neither cost more memory than there is."""
+    if matrix.ndim != 2:
+        raise UserError(
+            f"{name}: features must be numbers of shape [nodes, columns], "
+            f"got {matrix.dtype} of shape {list(matrix.shape)}"
+        )
+    rows, columns = matrix.shape
+    if not rows:
+        raise UserError(f"{name} has no rows")
+    check_size(name, NODE_BYTES * rows + COLUMN_BYTES * columns)
+    return rows, columns
 
 
 def as_matrix(matrix: Any, name: str) -> Matrix:

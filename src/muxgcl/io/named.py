@@ -18,8 +18,11 @@ import torch
 from scipy.sparse import csr_matrix
 
 from muxgcl.errors import UserError
+from muxgcl.io.checksums import differing, is_published
+from muxgcl.io.files import remove_leftovers, write_atomically
 from muxgcl.io.raw_files import read_raw
 from muxgcl.io.registry import DATASETS, Dataset
+from muxgcl.io.safety import in_words, memory_limit
 from muxgcl.io.same_nodes import same_nodes
 from muxgcl.tensors import Tensors, both_ways
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 SPLIT = ("train_mask", "val_mask", "test_mask")
+HOUR = 3600.0  # seconds after which a temporary file is nobody's
+LARGEST = 1 << 30  # bytes of a download; the published files are smaller by far
 PATIENCE = 10  # seconds without an answer after which there is no network
 
 
@@ -55,32 +60,65 @@ def load_dataset(name: str, root: Path | None = None) -> "Data":
 def open_dataset(name: str, root: Path | None = None) -> Tensors:
     """What `load_dataset` loads, without PyG."""
     dataset = _known(name)
-    folder = _raw_folder(dataset, root)
     if dataset.packaged:
-        data = _tidy(_read_packaged(dataset))
-        if "train_mask" not in data and not _missing(dataset, folder):
-            original = _tidy(read_raw(dataset, folder))
-            order = same_nodes(data, original)
-            for mask in SPLIT:
-                data[mask] = original[mask][order]
+        data, where = _tidy(_read_packaged(dataset)), "the package"
+        if "train_mask" not in data:
+            _add_split(data, dataset, root)
     else:
+        folder = _raw_folder(dataset, root)
+        where = str(folder)
         _download_missing(dataset, folder)
         data = _tidy(read_raw(dataset, folder))
-    _check_counts(data, dataset, folder)
+    _check_counts(data, dataset, where)
+    if not dataset.packaged and (others := differing(folder, dataset.files)):
+        _tell(f"{folder / others[0]} is not the published file (its sha256 is another); it is used")
     data["name"] = name
     return data
+
+
+def _add_split(data: Tensors, dataset: Dataset, root: Path | None) -> None:
+    """Planetoid's split, where its files are at hand and are what they should be."""
+    try:
+        folder = _raw_folder(dataset, root)
+        if _missing(dataset, folder):
+            return
+        original = _tidy(read_raw(dataset, folder))
+        order = same_nodes(data, original)
+    except UserError as error:
+        _tell(f"{dataset.name} has no public split: {error}")
+        return
+    for mask in SPLIT:
+        data[mask] = original[mask][order]
+
+
+def _tell(line: str) -> None:
+    print(f"muxgcl: {line}", file=sys.stderr)
 
 
 def at_hand(name: str, root: Path | None = None) -> bool:
     """Whether `load_dataset` needs no network for this graph."""
     dataset = _known(name)
-    return dataset.packaged or not _missing(dataset, _raw_folder(dataset, root))
+    try:
+        return dataset.packaged or not _missing(dataset, _raw_folder(dataset, root))
+    except UserError:  # there is no place where it could be
+        return False
+
+
+def cache_root() -> Path:
+    """The user's cache folder."""
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given)
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError:
+        raise UserError(
+            "there is no home folder for a cache: MUXGCL_DATA or XDG_CACHE_HOME names another"
+        ) from None
 
 
 def data_root(root: Path | None = None) -> Path:
     """`root` if given, else `$MUXGCL_DATA`, else the user's cache folder."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(root or os.environ.get("MUXGCL_DATA") or cache / "muxgcl")
+    return Path(root or os.environ.get("MUXGCL_DATA") or cache_root() / "muxgcl")
 
 
 def _known(name: str) -> Dataset:
@@ -96,7 +134,15 @@ def _raw_folder(dataset: Dataset, root: Path | None) -> Path:
 
 
 def _missing(dataset: Dataset, folder: Path) -> list[str]:
-    return [file for file in dataset.files if not (folder / file).is_file()]
+    return [file for file in dataset.files if not _is_file(folder / file)]
+
+
+def _is_file(path: Path) -> bool:
+    """A folder that may not be looked into holds nothing for us."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _read_packaged(dataset: Dataset) -> Tensors:
@@ -126,13 +172,14 @@ def _tidy(data: Tensors) -> Tensors:
     return data
 
 
-def _check_counts(data: Tensors, dataset: Dataset, folder: Path) -> None:
+def _check_counts(data: Tensors, dataset: Dataset, where: str) -> None:
     edges = dataset.edges if dataset.edges_exact else data.num_edges
     want = (dataset.nodes, edges, dataset.features, dataset.classes)
-    came = (data.num_nodes, data.num_edges, data.num_features, int(data.y.max()) + 1)
+    classes = int(data.y.max()) + 1 if data.num_nodes else 0
+    came = (data.num_nodes, data.num_edges, data.num_features, classes)
     if came != want:
         raise UserError(
-            f"{folder} does not hold {dataset.name}: expected nodes, edges, features and classes "
+            f"{where} does not hold {dataset.name}: expected nodes, edges, features and classes "
             f"{want}, got {came}"
         )
 
@@ -150,13 +197,17 @@ def _download_missing(dataset: Dataset, folder: Path) -> None:
 
 
 def _download(url: str, path: Path) -> None:
+    most = min(LARGEST, memory_limit())
     with urlopen(url, timeout=PATIENCE) as answer:
         print(f"downloading {url}", file=sys.stderr)
-        content = answer.read()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        content = answer.read(most + 1)
+    if len(content) > most:
+        raise UserError(f"{url} is longer than {in_words(most)}: it is not the published file")
+    if len(content) < int(answer.headers.get("Content-Length") or 0):
+        raise OSError(f"{url} ended after {in_words(len(content))}")
+    if not is_published(path.name, content):
+        raise UserError(
+            f"{url} is not the published file (its sha256 is another); nothing was kept"
+        )
+    remove_leftovers(path.parent, older_than=HOUR)
+    write_atomically(path, lambda file: file.write(content))

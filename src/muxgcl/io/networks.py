@@ -18,6 +18,7 @@ from muxgcl.io.safety import XML_GROWTH, check_file, parsing, quoted
 from muxgcl.io.table import Block, Dense, Place, counted, is_number, settle
 
 SUFFIXES = (".graphml", ".gexf")
+LONGEST_TEXT = 100_000  # characters of an attribute
 _DRAWING = ("viz", "start", "end", "pid")  # what GEXF says about drawing and time
 Network = tuple[EdgeList, NodeTable]
 
@@ -31,7 +32,7 @@ def is_network(source: object) -> bool:
 def read_xml(path: Path, edges: EdgeColumns, nodes: NodeColumns) -> Network:
     """Read GraphML or GEXF. In GEXF, `label` is what to call a node, not its class."""
     check_file(path, XML_GROWTH)
-    _refuse_doctype(path)
+    _check_xml(path)
     import networkx
 
     gexf = path.suffix.lower() == ".gexf"
@@ -42,16 +43,29 @@ def read_xml(path: Path, edges: EdgeColumns, nodes: NodeColumns) -> Network:
     return read_network(graph, edges, nodes, name=str(path), shown=shown, ignored=ignored)
 
 
-def _refuse_doctype(path: Path) -> None:
-    """Graph files need no DTD, and entities declared in one may unfold to any size."""
+def _check_xml(path: Path) -> None:
+    """Refuse a DTD, whose entities may unfold to any size, and single texts of absurd length.
+
+    The file is handed over at once: in pieces, an attribute of some megabytes is read from its
+    start again for each piece.
+    """
 
     def refuse(*_: object) -> None:
         raise UserError(f"{path} declares a document type (DTD); expected plain XML")
 
+    def start(_: str, attributes: dict[str, str]) -> None:
+        for name, value in attributes.items():
+            if max(len(name), len(value)) > LONGEST_TEXT:
+                raise UserError(
+                    f"{path}: an attribute of {len(value):,} characters; "
+                    f"at most {LONGEST_TEXT:,} are read"
+                )
+
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = refuse
-    with parsing(path, "XML"), path.open("rb") as file:
-        parser.ParseFile(file)
+    parser.StartElementHandler = start
+    with parsing(path, "XML"):
+        parser.Parse(path.read_bytes(), True)
 
 
 def read_network(

@@ -43,10 +43,10 @@ class Npz:
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path) -> Iterator[Self]:
+    def open(cls, path: Path, kind: str | None = "an .npz archive") -> Iterator[Self]:
         """Open it, once its members together are known to fit in memory."""
         check_file(path)
-        with parsing(path, "an .npz archive"), zipfile.ZipFile(path) as archive:
+        with parsing(path, kind), zipfile.ZipFile(path) as archive:
             check_size(str(path), sum(member.file_size for member in archive.infolist()))
             yield cls(path, archive)
 
@@ -96,7 +96,7 @@ class Npz:
         return array
 
 
-def _read_array(file: IO[bytes], size: int, name: str) -> Array:
+def _read_array(file: IO[bytes] | zipfile.ZipExtFile, size: int, name: str) -> Array:
     """Read an array of `size` bytes in all, header included."""
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:
@@ -119,4 +119,15 @@ def _read_array(file: IO[bytes], size: int, name: str) -> Array:
             f"{name} declares {in_words(declared)} of data, but holds {in_words(present)}"
         )
     file.seek(0)
-    return np.lib.format.read_array(file, allow_pickle=False)
+    array = np.lib.format.read_array(file, allow_pickle=False)
+    if dtype.kind == "U" and not _is_unicode(array):
+        raise UserError(f"{name} holds text that is not Unicode")
+    return array
+
+
+def _is_unicode(texts: Array) -> bool:
+    """Whether every character is one: there are none past U+10FFFF, and surrogates are halves."""
+    if not texts.size or not texts.dtype.itemsize:
+        return True
+    codes = np.ascontiguousarray(texts).view(texts.dtype.byteorder.replace("|", "=") + "u4")
+    return not ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))).any()

@@ -24,6 +24,8 @@ from muxgcl.io.table import (
 )
 
 SUFFIXES = (".parquet", ".pq")
+CELL_BYTES = 4
+TEXT_BYTES = 60  # of a Python string, beside its characters
 BATCH = 1024  # rows at least: each column of a batch has its cost
 
 
@@ -36,14 +38,19 @@ def read_parquet(path: Path, columns: EdgeColumns | NodeColumns) -> Table:
         raise UserError(
             f"{path}: reading Parquet needs pyarrow; pip install 'muxgcl[io]'"
         ) from missing
-    with parsing(path, "Parquet"), ParquetFile(path) as file:
+    # text stays coded by a dictionary until its length is known: a word of a megabyte that a file
+    # holds once may stand in every row
+    with parsing(path, "Parquet"), ParquetFile(path) as plain:
+        texts = [field.name for field in plain.schema_arrow if _is_text(field.type)]
+    with parsing(path, "Parquet"), ParquetFile(path, read_dictionary=texts) as file:
         stored = list(file.schema_arrow.names)
         names = check_names(str(path), stored)
         choice = columns.choose(str(path), names)
         wanted = dict(zip(names, stored, strict=True))
         wanted = {name: wanted[name] for name in (*choice.kept, *choice.values)}
         # run-length coding lets a small file declare any number of rows: count their cells
-        check_size(str(path), 4 * file.metadata.num_rows * len(wanted))
+        check_size(str(path), CELL_BYTES * file.metadata.num_rows * len(wanted))
+        check_size(str(path), _unpacked(file.metadata, set(wanted.values())))
         rows = gather(lambda as_text: _blocks(file, path, wanted, choice, as_text))
         if rows is None:
             raise UserError(f"{path} has no rows")
@@ -56,9 +63,9 @@ def _blocks(
     size, rows, texts = max(BATCH, CELLS // len(wanted)), 0, 0
     for batch in file.iter_batches(size, columns=list(wanted.values())):
         columns = {name: batch.column(stored) for name, stored in wanted.items()}
-        # dictionary coding lets it declare any length of text, too
-        texts += sum(column.nbytes for column in columns.values() if not _is_number(column.type))
+        texts += sum(map(_text_bytes, columns.values()))
         check_size(str(path), texts)
+        columns = {name: _decoded(column) for name, column in columns.items()}
         place = counted("row", 1 + rows)
         rows += batch.num_rows
         values = {
@@ -69,10 +76,50 @@ def _blocks(
         yield Block.of(batch.num_rows, kept, values)
 
 
+def _unpacked(metadata: Any, wanted: set[str]) -> int:
+    """Bytes of the wanted columns once they are decompressed, as the file states them."""
+    total = 0
+    for group in range(metadata.num_row_groups):
+        for at in range(metadata.num_columns):
+            column = metadata.row_group(group).column(at)
+            if column.path_in_schema.split(".")[0] in wanted:
+                total += max(0, column.total_uncompressed_size)
+    return total
+
+
+def _text_bytes(column: Any) -> int:
+    """What the texts of a column take once each row has its own."""
+    import pyarrow.compute as compute
+    import pyarrow.types as kinds
+
+    if _is_number(column.type):
+        return 0
+    if not kinds.is_dictionary(column.type):
+        return int(column.nbytes)
+    words = column.dictionary
+    if not _is_text(words.type):
+        return int(column.nbytes)
+    lengths = compute.binary_length(words).cast("int64")
+    total = compute.sum(compute.take(lengths, column.indices)).as_py() or 0
+    return int(total) + TEXT_BYTES * len(column)
+
+
+def _decoded(column: Any) -> Any:
+    import pyarrow.types as kinds
+
+    return column.dictionary_decode() if kinds.is_dictionary(column.type) else column
+
+
 def _is_number(kind: Any) -> bool:
     import pyarrow.types as kinds
 
     return kinds.is_floating(kind) or kinds.is_integer(kind) or kinds.is_boolean(kind)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as kinds
+
+    return kinds.is_string(kind) or kinds.is_large_string(kind)
 
 
 def _kept(column: Any) -> Ids:

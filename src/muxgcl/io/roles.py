@@ -1,6 +1,7 @@
 """Which column is what: the two ends of an edge and its weight, a node's id and its label."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -115,7 +116,7 @@ def check_names(table: str, columns: list[str]) -> list[str]:
     """A column without a name is called by its place; no name may come twice."""
     columns = [column.strip() or str(place) for place, column in enumerate(columns, 1)]
     if len(set(columns)) < len(columns):
-        repeated = next(column for column in columns if columns.count(column) > 1)
+        repeated = next(column for column, times in Counter(columns).items() if times > 1)
         raise UserError(f"{table} has two columns called {quoted(repeated)}")
     return columns
 

@@ -56,23 +56,40 @@ def check_file(path: Path, growth: int = 1) -> Path:
 
 
 @contextmanager
-def parsing(path: Path, kind: str = "file") -> Iterator[None]:
-    """Turn any fault of a parser into the one line that the user needs.
+def parsing(path: Path, kind: str | None = "file") -> Iterator[None]:
+    """Turn any fault of a parser into the one line that the user needs; no kind: a file of ours.
 
     Parsers of foreign formats fail on malformed bytes in ways that no list covers (numpy alone has
     seven), hence the broad `except`. It stands around reading only, never around our own steps.
     """
     try:
         yield
-    except UserError:
+    except (UserError, MemoryError):
         raise
     except UnicodeDecodeError as fault:
         byte = fault.object[fault.start]
         raise UserError(f"{path} is not UTF-8 text: it holds the byte 0x{byte:02x}") from fault
     except Exception as fault:
-        reason = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault)
-        line = " ".join(reason.split())[:200] or type(fault).__name__
-        raise UserError(f"{path} cannot be read as {kind}: {line}") from fault
+        system = isinstance(fault, OSError) and fault.strerror
+        line = " ".join((system or str(fault)).split())[:200] or type(fault).__name__
+        how = f"cannot be read as {kind}" if kind else "cannot be read" if system else "is damaged"
+        raise UserError(f"{path} {how}: {line}") from fault
+
+
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 can hold a text: half of a surrogate pair stands for no character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_unicode(texts: list[str], name: str) -> None:
+    """Refuse a text that could not be written to a file."""
+    if not is_unicode("".join(texts)):
+        wrong = next(text for text in texts if not is_unicode(text))
+        raise UserError(f"{name} must be Unicode text, got {quoted(wrong)}")
 
 
 def in_words(size: int) -> str:

@@ -10,8 +10,10 @@ import numpy as np
 
 from muxgcl.errors import UserError
 from muxgcl.io.files import write_atomically
+from muxgcl.io.table import is_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of one
 FORMATS = (".npz", ".npy", ".parquet", ".csv")
 
 
@@ -21,13 +23,21 @@ def check_format(path: Path) -> None:
         raise UserError(f"expected a file ending in {', '.join(FORMATS)}, got {path.name!r}")
 
 
+def check_numbers(path: Path, table: Array) -> None:
+    """Refuse to write NaN or infinity: they are no embedding."""
+    if table.dtype.kind == "f" and not np.isfinite(table).all():
+        raise UserError(f"{path} is not written: the table holds NaN or infinity")
+
+
 def save_table(path: Path, ids: Array, table: Array, *, names: Sequence[str] | None = None) -> None:
     """Write one row a node, whole or not at all.
 
     `.npz` holds the arrays `id` and `embedding`; `.npy` the table alone, in node order; `.csv` and
     `.parquet` a column `id`, then one column for each entry of `names` (z0, z1, ... by default).
+    In `.csv` an id that a spreadsheet would run as a formula has a `'` before it.
     """
     check_format(path)
+    check_numbers(path, table)
     names = list(names or (f"z{i}" for i in range(table.shape[1])))
     writers = {
         ".npz": lambda file: np.savez(file, id=ids, embedding=table),
@@ -41,10 +51,17 @@ def save_table(path: Path, ids: Array, table: Array, *, names: Sequence[str] | N
 def _csv(file: IO[bytes], ids: Array, table: Array, names: list[str]) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text)
-    writer.writerow(["id", *names])
+    writer.writerow(["id", *map(harmless, names)])
     for key, row in zip(ids.tolist(), table.tolist(), strict=True):
-        writer.writerow([key, *row])
+        writer.writerow([harmless(key), *row])
     text.detach()
+
+
+def harmless(cell: Any) -> Any:
+    """A cell of CSV that no spreadsheet takes for a formula; numbers are left as they are."""
+    if isinstance(cell, str) and cell.startswith(FORMULAS) and not is_number(cell):
+        return "'" + cell
+    return cell
 
 
 def _parquet(file: IO[bytes], ids: Array, table: Array, names: list[str]) -> None:

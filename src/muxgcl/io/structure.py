@@ -14,15 +14,18 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array
 
 from muxgcl.io.ids import Ids, as_text
+from muxgcl.io.safety import check_size
 
 BINS = 16
 SIGNS = 32
 STEPS = 3
+NODE_BYTES = 900  # of memory while the features of a node are made
 
 
 def structural_features(edge_index: NDArray[np.int64], ids: Ids) -> NDArray[np.float32]:
     """Degree bins beside positions, [nodes, BINS + SIGNS]."""
     nodes = len(ids)
+    check_size("the features made from edges", NODE_BYTES * nodes)
     ones = np.ones(edge_index.shape[1])
     adjacency = csr_array((ones, tuple(edge_index)), shape=(nodes, nodes))
     degree = np.diff(adjacency.indptr)

@@ -16,7 +16,7 @@ as index tensors, any tile may hold such pairs, and all of them go through the s
 alone. A tile takes the same nodes from `shared` views side by side and computes their weights
 once.
 
-**Parts.** Where there are fewer blocks than processors, or the last wave of programs would be
+**Parts.** Where there are fewer blocks than SMs, or the last wave of programs would be
 nearly empty, the tiles of a block are dealt out among several programs. Each writes its own part,
 and the parts are added in a fixed order: nothing is added atomically, so two runs give the same
 bits.
@@ -278,10 +278,10 @@ class AllPairs:
         pulls: bool = True,
     ) -> tuple[Tensor | None, Tensor | None]:
         width, rank = own.table.shape[1], 0 if own.weight is None else own.weight.shape[1]
-        processors, memory = chip(own.table.device)
+        sms, memory = chip(own.table.device)
         block = choose(blocks, own.table.dtype, self.precision, width, rank, memory)
         grid = triton.cdiv(own.count, block.rows), own.views
-        parts = split(grid[0] * grid[1], triton.cdiv(other.count, block.cols), processors)
+        parts = split(grid[0] * grid[1], triton.cdiv(other.count, block.cols), sms)
         shape = parts, *own.table.shape
         total = None if factor is not None else _empty(own.table, shape[:2])
         pull = _empty(own.table, shape) if pulls else None

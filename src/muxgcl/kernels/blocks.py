@@ -1,7 +1,7 @@
 """How the walk over all pairs is dealt out: block sizes, and who gets which tiles.
 
 The table holds the fastest of those tried on an H200 (`benchmarks/tune_kernels.py`); where a chip
-has less fast memory, or weights are wide, `choose` makes a block smaller.
+has less shared memory, or weights are wide, `choose` makes a block smaller.
 """
 
 import math
@@ -12,8 +12,8 @@ import torch
 from muxgcl.errors import UserError
 
 Precision = Literal["fp16", "bf16", "tf32", "fp32"]
-PROCESSORS = 132  # of an H200
-FAST_MEMORY = 224 << 10  # bytes beside its registers that a program may use, less some change
+SMS = 132  # of an H200
+SHARED_MEMORY = 224 << 10  # bytes beside its registers that a program may use, less some change
 START = 10  # tiles that a program could do in the time it takes to start and to write its part
 MOST_PARTS = 16
 
@@ -25,10 +25,10 @@ class Block(NamedTuple):
     cols: int  # nodes it meets at a time, in each of the `shared` views
     shared: int  # views that share a tile of weights, where there are as many
     warps: int
-    stages: int  # tiles that are on their way into fast memory at a time
+    stages: int  # tiles that are on their way into shared memory at a time
 
     def memory(self, width: int, rank: int) -> int:
-        """Numbers in fast memory: own rows of embedding and weight, and as many tiles as stages."""
+        """Numbers in shared memory: own rows of embedding and weight, and `stages` tiles."""
         tile = self.cols * (self.shared * width + rank)
         return self.rows * (width + rank) + self.stages * tile
 
@@ -61,12 +61,12 @@ SUMS: Table = FORWARD | {
 
 
 def chip(device: torch.device) -> tuple[int, int]:
-    """Processors and bytes of fast memory: the table was made for an H200, others may have less."""
+    """SMs and bytes of shared memory: the table was made for an H200, others may have less."""
     if device.type != "cuda":
-        return PROCESSORS, FAST_MEMORY
+        return SMS, SHARED_MEMORY
     found = torch.cuda.get_device_properties(device)
-    memory = getattr(found, "shared_memory_per_block_optin", FAST_MEMORY)
-    return found.multi_processor_count, min(memory, FAST_MEMORY)
+    memory = getattr(found, "shared_memory_per_block_optin", SHARED_MEMORY)
+    return found.multi_processor_count, min(memory, SHARED_MEMORY)
 
 
 def choose(
@@ -75,9 +75,9 @@ def choose(
     precision: Precision,
     width: int,
     rank: int,
-    memory: int = FAST_MEMORY,
+    memory: int = SHARED_MEMORY,
 ) -> Block:
-    """The table's block, made smaller where its tiles would not fit into fast memory."""
+    """The table's block, made smaller where its tiles would not fit into shared memory."""
     sizes = blocks[precision if dtype == torch.float32 else "half"]
     block = sizes[min(size for size in sizes if size >= width)]
     while block.memory(width, rank) * dtype.itemsize > memory:
@@ -91,16 +91,16 @@ def choose(
             block = block._replace(shared=1)
         else:
             raise UserError(
-                f"rows of {width} and {rank} numbers do not fit into this GPU's fast memory "
+                f"rows of {width} and {rank} numbers do not fit into this GPU's shared memory "
                 f"({memory >> 10} KiB); use backend chunked"
             )
     return block
 
 
-def split(blocks: int, tiles: int, processors: int = PROCESSORS) -> int:
+def split(blocks: int, tiles: int, sms: int = SMS) -> int:
     """Among how many programs a block's tiles are dealt out: the least time in whole waves."""
 
     def time(parts: int) -> float:
-        return math.ceil(blocks * parts / processors) * (tiles / parts + START)
+        return math.ceil(blocks * parts / sms) * (tiles / parts + START)
 
     return min(range(1, min(tiles, MOST_PARTS) + 1), key=time)

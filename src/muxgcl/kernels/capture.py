@@ -23,7 +23,7 @@ def repeat(
     replay = work
     for done in range(times):
         if capture and done < WARM_UP:
-            aside(work, device)
+            run_on_side_stream(work, device)
         else:
             if capture and done == WARM_UP:
                 replay = recorded(work, device)
@@ -32,7 +32,7 @@ def repeat(
             after(done + 1)
 
 
-def aside(work: Callable[[], object], device: torch.device, times: int = 1) -> None:
+def run_on_side_stream(work: Callable[[], object], device: torch.device, times: int = 1) -> None:
     """Do it on a stream of its own: what is recorded later must not hang on the default one."""
     with torch.cuda.device(device):
         stream = torch.cuda.Stream()

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from muxgcl.affinity import Roads, SkipGram, walks
+from muxgcl.affinity import SkipGram, WalkGraph, walks
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.methods.base import Context, Method
@@ -64,7 +64,7 @@ class Deepwalk(Method):
     def __init__(self, graph: Graph, cfg: DeepwalkConfig, context: Context) -> None:
         super().__init__()
         self.cfg = cfg
-        self.roads = OfGraph(roads_of)
+        self.walk_graph = OfGraph(walk_graph_of)
         self.starts = OfGraph(self._starts)
         self.model = SkipGram(
             graph.num_nodes, cfg.width, context=cfg.walk_context, negatives=cfg.negatives
@@ -75,7 +75,7 @@ class Deepwalk(Method):
 
     def _starts(self, graph: Graph) -> NodeIndex:
         """Where walks begin: at nodes with neighbours, or anywhere where there are none."""
-        linked = self.roads(graph).linked
+        linked = self.walk_graph(graph).linked
         return linked if len(linked) else torch.arange(graph.num_nodes, device=graph.device)
 
     def prepare(self, graph: Graph) -> None:
@@ -93,7 +93,7 @@ class Deepwalk(Method):
 
     def walk(self, graph: Graph, begin: NodeIndex) -> Tensor:
         """Uniform walks."""
-        return walks(self.roads(graph), begin, self.cfg.walk_length)
+        return walks(self.walk_graph(graph), begin, self.cfg.walk_length)
 
     def embed(self, graph: Graph) -> Nodes:
         """The table; of the training graph alone."""
@@ -121,9 +121,9 @@ class Deepwalk(Method):
         self.schedule.advance()
 
 
-def roads_of(graph: Graph) -> Roads:
+def walk_graph_of(graph: Graph) -> WalkGraph:
     """The graph as a walker needs it."""
-    return Roads.of(graph.adjacency)
+    return WalkGraph.of(graph.adjacency)
 
 
 def key_of(graph: Graph) -> Tensor:

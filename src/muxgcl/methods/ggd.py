@@ -24,7 +24,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from muxgcl.augment import clean
+from muxgcl.augment import View, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.losses.infomax import infomax
@@ -68,12 +68,15 @@ class Ggd(Method):
         super().__init__()
         self.cfg = cfg
         self.scaled = features_scaled(cfg.row_normalize)
-        self.view = OfGraph(lambda graph: clean(self.scaled(graph)))
+        self.view = OfGraph(self._undamaged)
         self.encoder = GCN(graph.num_features, cfg.width, layers=1, act="prelu")
         if cfg.slope_each:
             self.encoder.act = nn.PReLU(cfg.width)
         self.head = nn.Linear(cfg.width, cfg.width)
         self.lowest = Lowest(self.encoder)
+
+    def _undamaged(self, graph: Graph) -> View:
+        return clean(self.scaled(graph))
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The cross entropy of both groups' logits."""

@@ -150,6 +150,11 @@ class MuxHop(Method):
             unit = self.projected(view, self.encoder(view), self.contrast.scales, sample)
         return self.contrast(unit, self.patches, sample)
 
+    def scales(self, graph: Graph) -> list[Scale]:
+        """Every scale of two fresh views, one view below the other."""
+        view = dropped(self.scaled(graph), self.cfg.drop_edges, self.cfg.drop_features)
+        return spread(view.propagation, self.encoder(view), self.cfg.hops)
+
     def projected(
         self, view: View, nodes: Scale, wanted: set[int], sample: Selection | None = None
     ) -> dict[int, Candidates]:
@@ -206,6 +211,11 @@ class MuxHop(Method):
             buffers = zip(self.average.buffers(), self.encoder.buffers(), strict=True)
             for kept, new in buffers:
                 kept.copy_(new)
+
+    def forget(self) -> None:
+        """Let go of the patches too: only training reads them."""
+        super().forget()
+        self.patches = None
 
     def _for_kernels(self, tables: list[Tensor]) -> list[Tensor]:
         on_gpu = tables[0].is_cuda

@@ -45,9 +45,9 @@ class Node2vec(Deepwalk):
     def prepare(self, graph: Graph) -> None:
         """See also whether steps can be drawn without asking how many were rejected."""
         super().prepare(graph)
-        self.capturable = self.roads(graph).at_once(self.cfg.p, self.cfg.q) is not None
+        self.capturable = self.walk_graph(graph).at_once(self.cfg.p, self.cfg.q) is not None
 
     def walk(self, graph: Graph, begin: NodeIndex) -> Tensor:
         """Second-order walks."""
-        cfg, roads = self.cfg, self.roads(graph)
-        return walks(roads, begin, cfg.walk_length, cfg.p, cfg.q, static=self.static)
+        cfg, walk_graph = self.cfg, self.walk_graph(graph)
+        return walks(walk_graph, begin, cfg.walk_length, cfg.p, cfg.q, static=self.static)

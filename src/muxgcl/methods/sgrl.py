@@ -24,7 +24,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from muxgcl.augment import clean
+from muxgcl.augment import View, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.losses.bootstrap import bootstrap
@@ -69,7 +69,7 @@ class Sgrl(Method):
         super().__init__()
         self.cfg = cfg
         self.scaled = features_scaled(cfg.row_normalize)
-        self.view = OfGraph(lambda graph: clean(self.scaled(graph)))
+        self.view = OfGraph(self._undamaged)
         self.encoder, self.target = (
             GCN(graph.num_features, cfg.width, layers=1, act="prelu") for _ in range(2)
         )
@@ -77,6 +77,9 @@ class Sgrl(Method):
             nn.Linear(cfg.width, cfg.width), nn.PReLU(), nn.Linear(cfg.width, cfg.width)
         )
         self.lowest = Lowest(self.encoder)
+
+    def _undamaged(self, graph: Graph) -> View:
+        return clean(self.scaled(graph))
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """How badly the target is predicted, and how little it is scattered."""

@@ -27,7 +27,7 @@ from typing import ClassVar
 
 import torch
 
-from muxgcl.augment import clean, drop_entries
+from muxgcl.augment import View, clean, drop_entries
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.kernels import Backend, LogGap, pair_sum
@@ -77,7 +77,7 @@ class Signa(Method):
         super().__init__()
         self.cfg, self.backend = cfg, context.backend
         self.scaled = features_scaled(cfg.row_normalize)
-        self.view = OfGraph(lambda graph: clean(self.scaled(graph)))
+        self.view = OfGraph(self._undamaged)
         self.encoder = Perceptron(
             graph.num_features,
             cfg.width,
@@ -87,6 +87,9 @@ class Signa(Method):
         )
         self.encoder.acts[1] = self.encoder.acts[0]  # one slope
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
+
+    def _undamaged(self, graph: Graph) -> View:
+        return clean(self.scaled(graph))
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """Kept neighbours as positives, all other nodes as negatives."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from sklearn.neighbors import NearestNeighbors
@@ -70,7 +70,9 @@ def _tsne(rows: Rows) -> Map:
     return Map("t-SNE", note, _in_square(_among_neighbours(rows, chosen, places)))
 
 
-def _among_neighbours(rows: Rows, chosen: np.ndarray, places: Plane) -> Plane:
+def _among_neighbours(
+    rows: Rows, chosen: Int[np.ndarray, " m"], places: Float[np.ndarray, "m 2"]
+) -> Plane:
     """Every row at the average place of its three nearest chosen rows, the nearer the heavier."""
     distance, nearest = NearestNeighbors(n_neighbors=3).fit(rows[chosen]).kneighbors(rows)
     weight = 1 / (distance + 1e-6) ** 2

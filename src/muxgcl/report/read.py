@@ -1,15 +1,11 @@
 """A run folder, read back as a record."""
 
-import json
-import zlib
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
-from muxgcl.errors import UserError
 from muxgcl.report.record import RunRecord
+from muxgcl.runs.contents import COLUMN
 from muxgcl.runs.folder import Run
 
 SETTINGS = ("train", "method", "source")  # tables of config.toml, beside `run`
@@ -25,9 +21,9 @@ def read_run(path: str | Path) -> RunRecord:
     """
     run = Run(Path(path))
     config = run.config()
-    facts = {**config.get("run", {}), **_diagnostics(run.path / "diagnostics.json")}
-    nodes = _arrays(run.nodes_file)
-    ids, embedding = run.embeddings() if run.embeddings_file.is_file() else (None, None)
+    facts = {**config.get("run", {}), **run.diagnostics()}
+    nodes = run.nodes()
+    ids, embedding = run.embeddings() if run.embeddings_file.exists() else (None, None)
     data = config.get("data", {})
     settings = {name: dict(config[name]) for name in ("run", *SETTINGS) if name in config}
     settings.get("run", {}).pop("command", None)  # has a place of its own
@@ -50,7 +46,7 @@ def read_run(path: str | Path) -> RunRecord:
         labels=nodes.pop("label", None),
         label_names=[str(name) for name in nodes.pop("label_names", ())],
         edge_index=nodes.pop("edge_index", None),
-        columns={name.removeprefix("column:"): values for name, values in nodes.items()},
+        columns={name.removeprefix(COLUMN): values for name, values in nodes.items()},
         scores=run.scores(),
         similarities=facts.get("similarities") or {},
         affinity_weights=facts.get("affinity_weights") or {},
@@ -59,22 +55,3 @@ def read_run(path: str | Path) -> RunRecord:
         epoch_ms=facts.get("epoch_ms", float(np.median(epoch_ms)) if epoch_ms.size else None),
         peak_mib=facts.get("peak_mib"),
     )
-
-
-def _diagnostics(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
-
-
-def _arrays(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return dict(arrays)
-    except (OSError, ValueError, EOFError, KeyError, BadZipFile, zlib.error) as error:
-        raise UserError(f"{path} is damaged: {error}") from None

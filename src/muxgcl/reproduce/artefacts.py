@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from muxgcl.errors import UserError
 from muxgcl.io import DATASETS
 from muxgcl.methods import METHODS
+from muxgcl.reproduce.hops import HOP_PARTS, Hops, part_of
 from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES, Job, settings_of
 from muxgcl.reproduce.paper import TABLE1, TABLE2, TABLE3, TABLE4
 from muxgcl.runs.settings import unknown_name
 
-ARTEFACTS = (
+PAPER = (  # its tables and figures
     "table1",
     "table2",
     "table3",
@@ -20,8 +21,10 @@ ARTEFACTS = (
     "figure3",
     "proposition",
 )
+ARTEFACTS = ("hops", *PAPER)
 FIVE = ("cora", "citeseer", "pubmed", "photo", "computers")
 COLUMNS = {  # the datasets that the paper shows, or that we do
+    "hops": FIVE,
     "table1": FIVE,
     "table2": FIVE,
     "table3": ("cora", "pubmed", "photo"),
@@ -40,6 +43,9 @@ REPEATS = 2  # of k-means, a training seed
 SMALL = 10_000  # nodes, below which protocol `paper` is soon done
 
 
+MOST = 10_000  # seeds, or splits
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """How much of each table and figure is wanted."""
@@ -50,23 +56,30 @@ class Scope:
     splits: int = 20
     epochs: int | None = None  # instead of the preset's
     protocol: str = "holdout"  # or "holdout-all"
+    parts: tuple[str, ...] = tuple(HOP_PARTS)  # of `hops`
 
     def __post_init__(self) -> None:
         for what, names, known in (
             ("dataset", self.datasets, DATASETS),
             ("method", self.methods, METHODS),
+            ("part of hops", self.parts, HOP_PARTS),
         ):
             for name in names or ():
                 if name not in known:
                     raise UserError(unknown_name(what, name, known))
-        if self.seeds < 1 or self.splits < 1:
+        if not (1 <= self.seeds <= MOST and 1 <= self.splits <= MOST):
             raise UserError(
-                f"seeds and splits must be at least 1, got {self.seeds} and {self.splits}"
+                f"seeds and splits must be from 1 to {MOST:,}, got {self.seeds} and {self.splits}"
             )
 
     def columns(self, artefact: str) -> tuple[str, ...]:
         """The datasets of a table or figure."""
         return self.datasets or COLUMNS[artefact]
+
+    @property
+    def hops(self) -> Hops:
+        """The same for `hops`."""
+        return Hops(seeds=self.seeds, splits=self.splits, epochs=self.epochs, methods=self.methods)
 
     def has(self, method: str) -> bool:
         """Whether this method can be run and is wanted."""
@@ -113,6 +126,8 @@ class Scope:
 def needed(artefact: str, scope: Scope) -> list[Job]:
     """Every measurement that a table or figure shows."""
     columns = scope.columns(artefact)
+    if artefact == "hops":
+        return scope.hops.needed(scope.parts, columns)
     jobs: list[Job] = []
     for dataset in columns:
         if artefact in ("table1", "table2"):
@@ -150,6 +165,7 @@ def plan(artefacts: Iterable[str], scope: Scope) -> list[Job]:
             _tier(job),
             DATASETS[job.dataset].nodes,
             order.index(job.method),
+            job.members,
             job.variant,
             job.kind,
             job.seed,
@@ -159,7 +175,12 @@ def plan(artefacts: Iterable[str], scope: Scope) -> list[Job]:
 
 
 def _tier(job: Job) -> int:
-    """MUX-GCL, its variants and GRACE; what needs no training; test-set selection; the others."""
+    """MUX-GCL, its variants and GRACE; what needs no training; test-set selection; the others.
+
+    Parts of `hops` come before them, one after the other.
+    """
+    if job.file == "hops":
+        return part_of(job) - len(HOP_PARTS)
     if job.protocol == "paper" and DATASETS[job.dataset].nodes > SMALL:
         return 2
     if job.method in CHIEF:
@@ -173,7 +194,8 @@ def trainings(jobs: Sequence[Job]) -> list[list[Job]]:
     for job in jobs:
         at_the_end = job.kind in (SCORES, SIMILARITIES)
         settings = (job.method, job.dataset, job.variant, job.preset, job.epochs, job.seed)
-        groups.setdefault((_tier(job), at_the_end, *settings), []).append(job)
+        alone = job if job.file == "hops" else None
+        groups.setdefault((_tier(job), at_the_end, *settings, alone), []).append(job)
     return list(groups.values())
 
 

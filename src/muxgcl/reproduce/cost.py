@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.io.files import read_lines
+from muxgcl.io.schema import read_lines
 from muxgcl.methods import METHODS
 from muxgcl.reproduce.artefacts import CHIEF, Scope
 from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job

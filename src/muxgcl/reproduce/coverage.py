@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from muxgcl.io.files import read_lines
+from muxgcl.io.schema import read_lines
 from muxgcl.reproduce.numbers import DASH
 from muxgcl.reproduce.typeset import Table, markdown
 

@@ -9,12 +9,13 @@ from muxgcl.io.files import write_text
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.presets import preset_table
-from muxgcl.reproduce.records import Found, Shelf
+from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.render import Rendered, render, told, write_figure
 from muxgcl.reproduce.typeset import Table, markdown
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 HEADINGS = {
+    "hops": "MUX-GCL over hops",
     "table1": "Node classification",
     "table2": "Node clustering",
     "table3": "Where affinities come from",
@@ -31,21 +32,27 @@ README, PAGE, FIGURES = Path("README.md"), Path("docs/results.md"), Path("docs/f
 
 def blocks(root: Path) -> dict[Path, str]:
     """What the marked block of each document should hold, from the records under `root`."""
-    shelf = Shelf(root / "records")
-    found = Found(shelf.lines())
-    rendered = {name: render(name, shelf, SHOWN, found) for name in ARTEFACTS}
+    store = RecordStore(root / "records")
+    found = Found(store.lines())
+    rendered = {name: render(name, store, SHOWN, found) for name in ARTEFACTS}
     words = [f"{paragraph}\n" for paragraph in plain_words(found, SHOWN)]
     front, parts = (
         [markdown(recorded(table)) for table in rendered[name].tables[:count]]
         for name, count in IN_README.items()
     )
     presets = markdown(preset_table(found, root / "records", SHOWN))
+    ours = rendered.pop("hops")
+    story, section = [], []
+    if recorded(ours.tables[0]).rows:
+        story = [markdown(recorded(ours.tables[0]))]
+        section = [_section(ours), "## What holds of the paper\n"]
     return {
-        README: "\n".join([*front, presets, *parts]),
+        README: "\n".join([*story, *front, presets, *parts]),
         PAGE: "\n".join(
             [
+                *section,
                 *words,
-                *(_section(rendered[name]) for name in ARTEFACTS),
+                *map(_section, rendered.values()),
                 f"## Presets\n\n{presets}",
             ]
         ),
@@ -86,11 +93,11 @@ def write_documents(root: Path) -> list[Path]:
     for path, block in blocks(root).items():
         text = (root / path).read_text(encoding="utf-8")
         write_text(root / path, with_block(text, block, str(path)))
-    shelf = Shelf(root / "records")
-    found = Found(shelf.lines())
+    store = RecordStore(root / "records")
+    found = Found(store.lines())
     written = [root / path for path in (README, PAGE)]
     for name in ARTEFACTS:
-        rendered = render(name, shelf, SHOWN, found)
+        rendered = render(name, store, SHOWN, found)
         for figure in rendered.drawn:
             written += write_figure(rendered, figure, root / FIGURES, ["svg"])
     return written

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from muxgcl.evaluate import paired_difference
-from muxgcl.io.files import read_lines
+from muxgcl.io.schema import read_lines
 from muxgcl.reproduce.numbers import interval
 from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.typeset import Table, markdown
@@ -91,22 +91,25 @@ def kernels_table(rows: Sequence[Row]) -> Table:
 
 
 def parity_table(path: Path) -> Table:
-    """Whether speed costs accuracy: the same seeds and splits on two roads."""
+    """Whether speed costs accuracy: the same seeds and splits on two backends."""
     body = []
     for row in read_lines(path):
-        roads = [row["accuracy"][road] for road in ("fast", "plain")]
-        gap = paired_difference(*(row["per_split"][road] for road in ("fast", "plain")))
+        backends = [row["accuracy"][backend] for backend in ("fast", "plain")]
+        gap = paired_difference(*(row["per_split"][backend] for backend in ("fast", "plain")))
         body.append(
             [
                 TITLES[row["dataset"]],
                 str(row["epochs"]),
-                *(f"{road['mean']:.2f} ± {road['std'] / road['n'] ** 0.5:.2f}" for road in roads),
+                *(
+                    f"{backend['mean']:.2f} ± {backend['std'] / backend['n'] ** 0.5:.2f}"
+                    for backend in backends
+                ),
                 interval(gap, digits=3).rstrip("*"),
             ]
         )
     return Table(
         "parity",
-        "As accurate as the plain road: test accuracy of MUX-GCL with preset `best`",
+        "As accurate as plain torch: test accuracy of MUX-GCL with preset `best`",
         ["graph", "epochs", "fused fp16, captured", "dense fp32", "difference"],
         body,
         [

@@ -10,14 +10,21 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from typing import Any, Self
 
-from muxgcl.runs.plan import Plan
+from muxgcl.io import DATASETS
+from muxgcl.runs.auto import BENCHMARKS, settings_like
+from muxgcl.runs.plan import Plan, find_method
+from muxgcl.runs.settings import TrainConfig, split_settings
 
-SCORES, SIMILARITIES, SOFT_NEGATIVES, BOUNDS = KINDS = (
+SCORES, SIMILARITIES, SOFT_NEGATIVES, BOUNDS, READOUTS, COMMITTEE, CONTROLS = KINDS = (
     "scores",  # a trained method, judged by a protocol
     "similarities",  # Figure 1
     "soft-negatives",  # Figure 3
     "bounds",  # the proposition
+    "readouts",  # `hops`: one training, read out in several ways
+    "committee",  # `hops`: trainings of several seeds, side by side
+    "controls",  # `hops`: features and propagated features
 )
+LEFT_OUT = "auto"  # the variant with the settings that `auto` has when it must not know the graph
 WALKS = ("node2vec", "deepwalk")
 
 Overrides = dict[str, Any]
@@ -29,6 +36,10 @@ def _last_scale_only(cfg: Any) -> Overrides:
 
 def _first_scale_only(cfg: Any) -> Overrides:
     return {"scale_weights": (1.0, *[0.0] * (len(cfg.scale_weights) - 1))}
+
+
+def _last_against_last(cfg: Any) -> Overrides:
+    return _last_scale_only(cfg) | {"anchors": "last"}
 
 
 def _affinity(name: str) -> Overrides:
@@ -47,6 +58,10 @@ VARIANTS: dict[str, Callable[[Any], Overrides]] = {
     "script": lambda cfg: _first_scale_only(cfg) | {"direction": "released", "pooling": "residual"},
     "node2vec": lambda cfg: {} if cfg.affinity in WALKS else _affinity("node2vec"),
     "vgae": lambda cfg: {} if cfg.affinity == "vgae" else _affinity("vgae"),
+    "no-affinity": lambda cfg: {"affinity": "none"},
+    "no-multiplex": _last_against_last,
+    "inside": lambda cfg: {"convolutions": cfg.depth},
+    "no-dropout": lambda cfg: {"drop_features": 0.0, "dropout": 0.0},
 }
 FILES = {  # where a variant's scores, or another kind of measurement, are kept
     "full": "table1",
@@ -59,6 +74,9 @@ FILES = {  # where a variant's scores, or another kind of measurement, are kept
     SIMILARITIES: "figure1",
     SOFT_NEGATIVES: "figure3",
     BOUNDS: "proposition",
+    READOUTS: "hops",
+    COMMITTEE: "hops",
+    CONTROLS: "hops",
 }
 
 
@@ -77,6 +95,7 @@ class Job:
     split_seed: int = 0
     repeats: int = 0  # of k-means
     epochs: int | None = None  # instead of the preset's
+    members: int = 1  # of a committee: this seed and those that follow
 
     @property
     def file(self) -> str:
@@ -87,7 +106,10 @@ class Job:
     def what(self) -> str:
         """Method, variant and what is looked at."""
         variant = "" if self.variant == "full" else f" {self.variant}"
-        return f"{self.method}{variant} {self.protocol if self.kind == SCORES else self.kind}"
+        kind = self.protocol if self.kind == SCORES else self.kind
+        return (
+            f"{self.method}{variant} {kind if self.members == 1 else f'{kind} of {self.members}'}"
+        )
 
     @property
     def title(self) -> str:
@@ -103,7 +125,8 @@ class Job:
         """All that the outcome depends on, apart from the seed."""
         plan = self.plan()
         names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
-        return {name: getattr(self, name) for name in names} | settings_of(plan)
+        several = {} if self.members == 1 else {"members": self.members}
+        return {name: getattr(self, name) for name in names} | several | settings_of(plan)
 
     @property
     def hash(self) -> str:
@@ -113,7 +136,8 @@ class Job:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """The job that a record answers."""
-        return cls(**{field.name: record[field.name] for field in fields(cls)})
+        found = {field.name: record[field.name] for field in fields(cls) if field.name in record}
+        return cls(**found)
 
 
 def settings_of(plan: Plan) -> dict[str, Any]:
@@ -140,6 +164,10 @@ def canonical(value: Any) -> bytes:
 @cache
 def _plan(method: str, preset: str, dataset: str, variant: str, epochs: int | None) -> Plan:
     own = {} if epochs is None else {"epochs": epochs}
+    if variant == LEFT_OUT:
+        start, _ = settings_like(BENCHMARKS[dataset], DATASETS[dataset].features, [dataset])
+        train, settings = split_settings(start | own, TrainConfig, find_method(method).Config)
+        return Plan(method=method, preset="auto", dataset=dataset, train=train, settings=settings)
     plan = Plan.make(method, preset, dataset, own)
     changes = VARIANTS[variant](plan.settings)
     return Plan.make(method, preset, dataset, own | changes) if changes else plan

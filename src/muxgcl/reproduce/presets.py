@@ -8,7 +8,7 @@ import numpy as np
 
 from muxgcl.evaluate import Difference, paired_difference, summarise
 from muxgcl.io import DATASETS
-from muxgcl.io.files import read_lines
+from muxgcl.io.schema import read_lines
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import FIVE, Scope
 from muxgcl.reproduce.job import settings_of, stated
@@ -73,7 +73,9 @@ def preset_table(found: Found, folder: Path, scope: Scope) -> Table:
 
 def _best(folder: Path, protocol: str) -> Iterator[tuple[str, Scores]]:
     yield from _by_preset(folder / "presets.jsonl", "best", protocol)
-    for row in _judged(folder / "parity.jsonl", protocol):  # five seeds on two roads: the fast one
+    for row in _judged(
+        folder / "parity.jsonl", protocol
+    ):  # five seeds on two backends: the fast one
         if row["preset"] == "best" and _current({"method": "mux-gcl", "settings": {}, **row}):
             yield row["dataset"], row["per_split"]["fast"]
 

@@ -7,8 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from muxgcl.errors import UserError
+from muxgcl.io import schema
 from muxgcl.io.files import LOCK, append_lines, locked, parsed
-from muxgcl.reproduce.job import FILES, KINDS, SCORES, Job, canonical, settings_hash
+from muxgcl.io.safety import parsing
+from muxgcl.reproduce.job import (
+    COMMITTEE,
+    CONTROLS,
+    FILES,
+    KINDS,
+    READOUTS,
+    SCORES,
+    Job,
+    canonical,
+    settings_hash,
+)
 
 SCHEMA = 2  # 1: `holdout` counted test nodes of both halves, which is `holdout-all` now
 NAMES = tuple(dict.fromkeys(FILES.values()))
@@ -62,7 +75,7 @@ class Line:
         return f"{self.file}:{self.number}{f' ({about})' if about else ''}"
 
 
-class Shelf:
+class RecordStore:
     """The files of records in one folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -78,7 +91,8 @@ class Shelf:
 
     def _lines(self, name: str) -> Iterator[Line]:
         path = self.path(name)
-        *whole, rest = path.read_bytes().split(b"\n") if path.is_file() else [b""]
+        with parsing(path, None):
+            *whole, rest = path.read_bytes().split(b"\n") if path.exists() else [b""]
         if rest and parsed(rest) is not None:
             whole.append(rest)  # whole, but for its line break
         for number, text in enumerate(whole, start=1):
@@ -141,8 +155,13 @@ def fault_of(record: Record, file: str) -> str:
         return f"malformed: schema {record.get('schema')!r}, expected 1 or {SCHEMA}"
     for name, kind in FIELDS.items():
         value = record.get(name)
-        if name not in record or not isinstance(value, kind):
+        truth = isinstance(value, bool) and kind is not bool  # which Python takes for a number
+        if name not in record or truth or not isinstance(value, kind):
             return f"malformed: {name} is {'missing' if name not in record else repr(value)}"
+    try:
+        schema.plain(record, file)
+    except UserError as error:
+        return f"malformed: {error}"
     if record["kind"] not in KINDS:
         return f"malformed: unknown kind {record['kind']!r}"
     if record["digest"] != digest(record):
@@ -163,13 +182,26 @@ def as_today(record: Record) -> Record:
 def _stated(record: Record) -> Record:
     """What the hash of a record's settings is taken of."""
     names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
-    return {name: record[name] for name in (*names, "train", "settings")}
+    several = {} if record.get("members", 1) == 1 else {"members": record["members"]}
+    return {name: record[name] for name in (*names, "train", "settings")} | several
+
+
+_scores = schema.list_of(schema.number())
+_SCORES = schema.fields(
+    {"accuracy": _scores, "nmi": _scores, "ari": _scores, "epochs": schema.table_of(_scores)}
+)
 
 
 def _fault_of_result(record: Record) -> str:
     result = record["result"]
+    if record["kind"] in (READOUTS, COMMITTEE, CONTROLS):
+        return _fault_of_tables(record)
     if record["kind"] != SCORES:
         return "" if result else "malformed: it has no result"
+    try:
+        _SCORES(result, "result")
+    except UserError as error:
+        return f"malformed: {error}"
     if record["protocol"] == "paper":
         counts = {len(scores) for scores in result.get("epochs", {}).values()}
         good = counts == {record["splits"]}
@@ -179,6 +211,15 @@ def _fault_of_result(record: Record) -> str:
         if good and record["schema"] > 1 and not isinstance(result.get("development"), str):
             return "malformed: it does not say which half of the labels it was judged on"
     return "" if good else "malformed: it has not as many scores as splits and repeats"
+
+
+def _fault_of_tables(record: Record) -> str:
+    tables = record["result"].get("tables") or {}
+    if not tables or any(len(t.get("accuracy", ())) != record["splits"] for t in tables.values()):
+        return "malformed: it has not as many scores as splits"
+    if not isinstance(record["result"].get("development"), str):
+        return "malformed: it does not say which half of the labels it was judged on"
+    return ""
 
 
 def _fault_of_place(record: Record, file: str) -> str:

@@ -5,21 +5,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from muxgcl.io.files import write_atomically, write_text
-from muxgcl.report.style import save, styled
-from muxgcl.reproduce import plots, theory_tables
+from muxgcl.reproduce import theory_tables
 from muxgcl.reproduce.artefacts import Scope, needed
 from muxgcl.reproduce.cost import table5
+from muxgcl.reproduce.hop_tables import hops
 from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
-from muxgcl.reproduce.records import Found, Record, Shelf
+from muxgcl.reproduce.records import Found, Record, RecordStore
 from muxgcl.reproduce.tables import table1, table2
 from muxgcl.reproduce.typeset import Table, latex, markdown
 from muxgcl.reproduce.variants import table3, table4
 
+if TYPE_CHECKING:  # tables need no matplotlib
+    from matplotlib.figure import Figure
+
 TABLES: dict[str, Callable[[Found, Scope], list[Table]]] = {
+    "hops": hops,
     "table1": table1,
     "table2": table2,
     "table3": table3,
@@ -28,10 +31,10 @@ TABLES: dict[str, Callable[[Found, Scope], list[Table]]] = {
     "figure3": theory_tables.figure3,
     "proposition": theory_tables.proposition,
 }
-DRAWN: dict[str, tuple[str, str, Callable[[Record], Figure]]] = {
-    "figure1": (SIMILARITIES, "grace", plots.similarities),
-    "figure3": (SOFT_NEGATIVES, "mux-gcl", plots.soft_negatives),
-    "proposition": (BOUNDS, "mux-gcl", plots.objectives),
+DRAWN = {  # what is drawn of which method, by which function of `plots`
+    "figure1": (SIMILARITIES, "grace", "similarities"),
+    "figure3": (SOFT_NEGATIVES, "mux-gcl", "soft_negatives"),
+    "proposition": (BOUNDS, "mux-gcl", "objectives"),
 }
 
 
@@ -44,16 +47,19 @@ class Rendered:
     drawn: dict[str, Record]  # the name of each figure, and what it is drawn from
     missing: list[Job]
 
-    def draw(self, name: str) -> Figure:
+    def draw(self, name: str) -> "Figure":
         """The figure of that name."""
-        return DRAWN[self.artefact][2](self.drawn[name])
+        from muxgcl.reproduce import plots
+
+        figure: Figure = getattr(plots, DRAWN[self.artefact][2])(self.drawn[name])
+        return figure
 
 
-def render(artefact: str, shelf: Shelf, scope: Scope, found: Found | None = None) -> Rendered:
+def render(artefact: str, store: RecordStore, scope: Scope, found: Found | None = None) -> Rendered:
     """All that the records say about one table or figure."""
-    found = Found(shelf.lines()) if found is None else found
+    found = Found(store.lines()) if found is None else found
     if artefact == "table5":
-        tables = table5(found, scope, shelf.folder)
+        tables = table5(found, scope, store.folder)
     else:
         tables = TABLES[artefact](found, scope)
     drawn = {}
@@ -79,6 +85,8 @@ def write(rendered: Rendered, folder: Path) -> list[Path]:
 
 def write_figure(rendered: Rendered, name: str, folder: Path, kinds: Iterable[str]) -> list[Path]:
     """One figure in each of these formats."""
+    from muxgcl.report.style import save, styled
+
     written = []
     with styled():
         drawn = rendered.draw(name)

@@ -1,12 +1,12 @@
 """Make what is missing: train, score, append a line; a killed runner goes on where it stood."""
 
-import os
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,11 @@ import numpy as np
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
+from muxgcl.io.named import cache_root
 from muxgcl.reproduce.artefacts import trainings
-from muxgcl.reproduce.job import BOUNDS, SOFT_NEGATIVES, Job
-from muxgcl.reproduce.records import Found, Record, Shelf
+from muxgcl.reproduce.job import BOUNDS, COMMITTEE, SOFT_NEGATIVES, Job
+from muxgcl.reproduce.readouts import Reader
+from muxgcl.reproduce.records import Found, Record, RecordStore
 from muxgcl.reproduce.training import Pending, train_and_look, train_and_score
 from muxgcl.reproduce.workers import Workers
 from muxgcl.runs.environment import pick_device
@@ -39,7 +41,7 @@ class Outcome:
 class Runner:
     """Where and how to run."""
 
-    shelf: Shelf
+    store: RecordStore
     device: str = "auto"
     workers: int = 0  # processes that score beside the training; none: after it, in this one
     time_limit: float | None = None  # seconds after which nothing new is started
@@ -52,16 +54,16 @@ class Runner:
 
     def missing(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs without a record."""
-        found = Found(self.shelf.lines())
+        found = Found(self.store.lines())
         return [job for job in jobs if found.get(job) is None]
 
     def run(self, jobs: Sequence[Job]) -> Outcome:
         """Run what is missing, in order, and append each result as soon as it is there."""
         outcome, begin = Outcome(), time.monotonic()
         pick_device(self.device)  # a wrong name is told before anything is opened
-        with self.shelf.locked():
+        with self.store.locked():
             groups = trainings(self.missing(jobs))
-            with Workers(self.workers) as workers:
+            with Workers(self.workers) as workers, TemporaryDirectory() as scratch:
                 pending: list[Pending] = []
 
                 def collect() -> None:
@@ -69,12 +71,17 @@ class Runner:
                         pending.remove(one)
                         self._keep(one, outcome)
 
+                # affinities are made within the time that is recorded, then shared by variants
+                reader = Reader(workers, device=self.device, cache=Path(scratch), meanwhile=collect)
+                for group in groups:
+                    if group[0].kind == COMMITTEE:
+                        reader.expect(group[0])
                 for group in groups:
                     if self.time_limit is not None and time.monotonic() - begin > self.time_limit:
                         outcome.left += group
                         continue
                     try:
-                        pending += self._train(group, workers, collect)
+                        pending += self._train(group, workers, reader, collect)
                     except Exception as error:  # one method's fault must not cost the others
                         self._fail(group, error, outcome)
                     collect()
@@ -88,9 +95,15 @@ class Runner:
         return outcome
 
     def _train(
-        self, group: list[Job], workers: Workers, collect: Callable[[], None]
+        self,
+        group: list[Job],
+        workers: Workers,
+        reader: Reader,
+        collect: Callable[[], None],
     ) -> list[Pending]:
         graph, labels = self._graph(group[0].dataset)
+        if group[0].file == "hops":
+            return [reader.measure(job, graph, labels) for job in group]
         how: dict[str, Any] = {"device": self.device, "cache": cache_folder(), "meanwhile": collect}
         if group[0].kind in (SOFT_NEGATIVES, BOUNDS):
             return train_and_look(group, graph, **how)
@@ -118,7 +131,7 @@ class Runner:
         except Exception as error:
             self._fail([pending.job], error, outcome)
             return
-        self.shelf.append(pending.job.file, record)
+        self.store.append(pending.job.file, record)
         outcome.recorded.append(pending.job)
         if self.on_record is not None:
             self.on_record(pending.job, record)
@@ -135,4 +148,4 @@ class Runner:
 
 def cache_folder() -> Path:
     """Where affinities are kept between runs: they depend on the graph and their settings alone."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muxgcl" / "affinity"
+    return cache_root() / "muxgcl" / "affinity"

@@ -94,7 +94,7 @@ def train_and_score(
         assigned = fitted.method.assignment(fitted.graph)
     own = None if assigned is None else assigned.cpu().numpy()
     for pending in waiting:
-        job, pending.facts = pending.job, _facts(fitted)
+        job, pending.facts = pending.job, facts_of(fitted)
         if job.kind != SCORES:
             pending.pieces = [ready({"pairs": diagnose(fitted)["similarities"]})]
         elif job.protocol != "paper":
@@ -134,7 +134,7 @@ def train_and_look(
         meanwhile()
 
     fitted = _train_in_steps(plan, graph, epochs_to_look_at(plan.train.epochs), cache, look)
-    return [Pending(job, _facts(fitted), [ready({"points": points[job.kind]})]) for job in jobs]
+    return [Pending(job, facts_of(fitted), [ready({"points": points[job.kind]})]) for job in jobs]
 
 
 def epochs_to_look_at(epochs: int) -> list[int]:
@@ -174,7 +174,8 @@ def _train_in_steps(
     )
 
 
-def _facts(fitted: Fitted) -> dict[str, Any]:
+def facts_of(fitted: Fitted) -> dict[str, Any]:
+    """What training took and where it ran."""
     return {
         "epoch_ms": round(fitted.epoch_ms, 4),
         "peak_mib": round(fitted.peak_mib, 1),

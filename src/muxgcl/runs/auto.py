@@ -124,7 +124,13 @@ def hop_settings(
         leave_out: benchmark graphs whose settings may not be used, to see how the rule does on a
             graph that it does not know.
     """
-    profile = Profile.of(graph)
+    return settings_like(Profile.of(graph), graph.num_features, leave_out)
+
+
+def settings_like(
+    profile: Profile, features: int, leave_out: Collection[str] = ()
+) -> tuple[dict[str, Any], list[Choice]]:
+    """The same for a graph of which only the profile and the number of features are known."""
     like = nearest(profile, leave_out)
     settings = preset("mux-hop", "best", like)
     choices = [Choice("settings", f"those of {like}", f"the nearest graph to this one ({profile})")]
@@ -143,7 +149,7 @@ def hop_settings(
         change("hidden", min(settings["hidden"], 1024), why)
         change("width", min(settings["width"], 512), why)
         change("epochs", min(settings["epochs"], 300), why)
-    if 4 * profile.nodes * graph.num_features > FEATURE_BYTES:
+    if 4 * profile.nodes * features > FEATURE_BYTES:
         change("readout_features", 0.0, "a table of propagated features would be too large")
     if profile.degree == 0:
         change("affinity", "none", "the graph has no edges")

@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from muxgcl.graph import Graph
 from muxgcl.losses.multiscale import WEIGHTS, Line
 from muxgcl.methods.grace import Grace
 from muxgcl.methods.mux_gcl import MuxGcl
+from muxgcl.methods.mux_hop import MuxHop
 from muxgcl.runs.fit import Fitted
 from muxgcl.seeding import seeded
 from muxgcl.shapes import Nodes
@@ -26,15 +28,23 @@ ROWS = 4096  # of them gathered at once
 def diagnose(fitted: Fitted, seed: int = 0) -> dict[str, Any]:
     """What a report draws beside the scores; empty for methods without scales."""
     method = fitted.method
-    if not isinstance(method, MuxGcl | Grace):
+    if not isinstance(method, MuxHop | MuxGcl | Grace):
         return {}
     with seeded(seed, fitted.graph.device), torch.no_grad():
-        one, two = (method.encoder(view(fitted.graph)) for view in method.views)
+        one, two = views_of(method, fitted.graph)
         found: dict[str, Any] = {"similarities": similarities(one, two)}
-        if isinstance(method, MuxGcl) and method.patches is not None:
+        if isinstance(method, MuxHop | MuxGcl) and method.patches is not None:
             line = WEIGHTS[method.cfg.likelihood]
             found["affinity_weights"] = affinity_weights(method.patches, line)
     return found
+
+
+def views_of(method: MuxHop | MuxGcl | Grace, graph: Graph) -> list[Mapping[int, Nodes]]:
+    """Every scale of two fresh views."""
+    if isinstance(method, MuxHop):
+        both = [scale.chunk(2) for scale in method.scales(graph)]  # one view below the other
+        return [{k: pair[side] for k, pair in enumerate(both)} for side in (0, 1)]
+    return [method.encoder(view(graph)) for view in method.views]
 
 
 def similarities(one: Mapping[int, Nodes], two: Mapping[int, Nodes]) -> dict[str, Any]:

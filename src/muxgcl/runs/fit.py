@@ -32,10 +32,11 @@ from muxgcl.runs.loop import (
     random_state,
     set_random_state,
 )
-from muxgcl.runs.plan import Plan, build
+from muxgcl.runs.plan import Plan, build, check_sizes
 from muxgcl.seeding import seeded
 
 CHECKPOINT_SECONDS = 10.0
+ALIKE = 1e-6  # of the largest entry: rows that differ by less are the same
 
 
 class Stopped(UserError):
@@ -83,24 +84,78 @@ class Fitted:
         return embed(self.method, self.graph)
 
 
+class NonFiniteEmbedding(UserError):
+    """An embedding that is not a number is none: it leaves by no door."""
+
+
 def embed(method: Method, graph: Graph) -> Tensor:
-    """The embedding of every node of a graph, on the CPU."""
+    """The embedding of every node of a graph, on the CPU; all of it finite numbers."""
     method.eval()
     with torch.no_grad():
         table = method.embed(graph).float().cpu()
     method.train()
+    wrong = int((~torch.isfinite(table)).any(1).sum())
+    if wrong:
+        advice = "a smaller lr, or smaller features," if method.trainable else "smaller features"
+        raise NonFiniteEmbedding(
+            f"the embedding is NaN or infinity at {wrong:,} of {len(table):,} nodes; "
+            f"{advice} usually helps"
+        )
     return table
+
+
+def collapsed(table: Tensor) -> str | None:
+    """What to tell of an embedding in which every node is alike; None where nodes differ."""
+    if len(table) < 2:
+        return None
+    spread, size = float((table - table[0]).abs().max()), float(table.abs().max())
+    if spread > ALIKE * size:
+        return None
+    what = "is zero" if size == 0 else "is the same"
+    return f"the embedding of every node {what}: it tells nothing of the graph (it has collapsed)"
 
 
 def restore(run: Run, plan: Plan, graph: Graph) -> Method:
     """The method that a run folder's checkpoint holds, ready to embed `graph`."""
-    tensors, facts = run.checkpoint()
-    if facts.get("method") != plan.method:
-        raise UserError(f"{run.checkpoint_file} is of {facts.get('method')}, not {plan.method}")
+    tensors, _ = _checkpoint_of(run, plan)
     with seeded(plan.seed):
         method = build(plan, graph)
     load_weights(method, tensors)
     return method
+
+
+def _checkpoint_of(run: Run, plan: Plan) -> tuple[dict[str, Tensor], int]:
+    """A run's checkpoint and its epoch; it must be of this plan's method, and hold numbers."""
+    tensors, facts = run.checkpoint()
+    path, epoch = run.checkpoint_file, facts["epoch"]
+    if facts.get("method") != plan.method:
+        raise UserError(f"{path} is of {facts.get('method')}, not {plan.method}")
+    if epoch > plan.train.epochs:
+        raise UserError(f"{path}: epoch must be at most {plan.train.epochs}, got {epoch}")
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise UserError(f"{path}: {name} must be finite, got NaN or infinity")
+    return tensors, epoch
+
+
+def _go_on(trainer: Trainer, run: Run, plan: Plan) -> None:
+    """Take a trainer to its run's checkpoint, every tensor of which must fit."""
+    tensors, epoch = _checkpoint_of(run, plan)
+    for name, here in trainer.state().items():
+        there = tensors.get(name)
+        if there is None and name == "random/cuda":  # it was begun on a CPU
+            continue
+        if there is None or there.shape != here.shape or there.dtype != here.dtype:
+            came = "nothing" if there is None else f"{there.dtype} {list(there.shape)}"
+            raise UserError(
+                f"{run.checkpoint_file} does not fit this {plan.method}: {name} must be "
+                f"{here.dtype} {list(here.shape)}, got {came}"
+            )
+    try:
+        trainer.load(tensors, epoch)
+    except (RuntimeError, TypeError) as error:  # a state that no random generator can be in
+        reason = " ".join(str(error).split())[:160]
+        raise UserError(f"{run.checkpoint_file} is damaged: {reason}") from None
 
 
 def make_ready(
@@ -126,6 +181,7 @@ def make_ready(
         plan = replace(plan, device=distributed.place(plan.device), capture="off")
     device = pick_device(plan.device)
     backend = resolve(plan.backend, cuda=device.type == "cuda")
+    check_sizes(plan, graph)
     if backend.startswith("fused") and device.type != "cuda":
         raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
     graph = graph.to(device)
@@ -200,15 +256,13 @@ def train(
         before: list[dict[str, Any]] = []  # of an earlier stretch of this run
         if run is not None:
             if resume and run.checkpoint_file.is_file():
-                tensors, facts = run.checkpoint()
-                trainer.load(tensors, facts["epoch"])
-            run.keep_metrics(trainer.epoch)
-            before = run.metrics()
+                _go_on(trainer, run, plan)
+            before = run.keep_metrics(trainer.epoch)
         if workers is not None:
             distributed.start_alike(workers, trainer)
             trainer.sum_up = partial(distributed.sum_up, workers, method)
         observe_from = max(0, plan.train.epochs - observe_last) if observe else None
-        times = [line["ms"] / 1000 for line in before]
+        times = [line.get("ms", 0.0) / 1000 for line in before]
         begin -= sum(times)
         loss = before[-1]["loss"] if before else None
         listen = run is not None or workers is not None
@@ -264,7 +318,7 @@ class _Keeper:
             self.save()
 
     def save(self) -> None:
-        """Keep this state, unless it holds a number that is none: then the last good one stays."""
+        """Keep this state, unless it is not finite: then the last good one stays."""
         if self.run is None or self.saved == self.trainer.epoch:
             return
         state = self.trainer.state()

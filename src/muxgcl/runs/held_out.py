@@ -15,7 +15,7 @@ from muxgcl.evaluate import HiddenEdges, hide_edges, link_prediction, summarise
 from muxgcl.graph import Graph
 from muxgcl.io.load import Loaded
 from muxgcl.io.structure import BINS, SIGNS, structural_features
-from muxgcl.runs.fit import fit
+from muxgcl.runs.committee import fit_members
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 from muxgcl.tensors import Tensors
@@ -46,8 +46,7 @@ def made_from_edges(loaded: Loaded) -> bool:
 
 
 def _structure(loaded: Loaded, data: Tensors) -> torch.Tensor:
-    ids = loaded.ids if loaded.ids.dtype.kind == "i" else loaded.ids.tolist()
-    return torch.from_numpy(structural_features(data.edge_index.numpy(), ids))
+    return torch.from_numpy(structural_features(data.edge_index.numpy(), loaded.ids))
 
 
 def held_out_links(
@@ -72,8 +71,8 @@ def held_out_links(
     found = []
     for number in range(seed, seed + repeats):
         graph, hidden = without_links(loaded, seed=number)
-        z = fit(plan, graph, on_block=on_block).embed().numpy()
-        found.append(link_prediction(z, hidden))
+        _, z, _ = fit_members(plan, graph, on_block=on_block)
+        found.append(link_prediction(z.numpy(), hidden))
     return {
         "auc": summarise([scores.auc for scores in found]).to_dict(),
         "ap": summarise([scores.ap for scores in found]).to_dict(),

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels.capture import WARM_UP, aside, recorded
+from muxgcl.kernels.capture import WARM_UP, recorded, run_on_side_stream
 from muxgcl.methods import Method
 from muxgcl.runs.settings import TrainConfig
 
@@ -126,7 +126,7 @@ class Trainer:
     def _capture(self) -> None:
         """Record one step; the warm-up's traces on weights, moments and randomness are undone."""
         before = {name: tensor.clone() for name, tensor in self.state().items()}
-        aside(self._step, self.graph.device, times=WARM_UP)
+        run_on_side_stream(self._step, self.graph.device, times=WARM_UP)
         self.load(before)
         self._replay = recorded(self._step, self.graph.device)
 
@@ -188,7 +188,7 @@ def load_weights(method: Method, tensors: Mapping[str, Tensor]) -> None:
 
 
 class NonFiniteLoss(UserError):
-    """The loss left the numbers; training stops and the last good checkpoint stays."""
+    """The loss is not finite; training stops and the last good checkpoint stays."""
 
     def __init__(self, epoch: Epoch) -> None:
         super().__init__(

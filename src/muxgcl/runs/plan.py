@@ -1,13 +1,14 @@
 """All that determines a run apart from the graph, and the method that follows from it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.io.safety import check_size
 from muxgcl.kernels import Backend, Chooser, Sampling
 from muxgcl.methods import METHODS, Context, Method
 from muxgcl.runs import auto
@@ -17,6 +18,9 @@ from muxgcl.runs.loop import Capture
 from muxgcl.runs.settings import TrainConfig, hints, preset, split_settings, unknown_name
 
 SEEDS = 1 << 63
+MOST = 10_000_000  # of anything that a setting counts
+MOST_LAYERS = 1000
+WIDTHS = ("width", "hidden", "projection", "projection_out", "predictor")  # of tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,8 @@ class Plan:
     device: str = "auto"
     backend: Backend = "auto"
     capture: Capture = "auto"
+    members: int = 1  # seeds side by side, counted up from `seed`
+    output_width: int | None = None  # columns of the embedding; all that is read out by default
     choices: tuple[Choice, ...] = ()  # what preset `auto` picked and nothing overrode, and why
     anchors: int | None = None  # nodes that a step contrasts, and with how many; all by default
     keys: int | None = None
@@ -39,6 +45,10 @@ class Plan:
     def __post_init__(self) -> None:
         if not 0 <= self.seed < SEEDS:
             raise UserError(f"a seed must be between 0 and {SEEDS - 1}, got {self.seed}")
+        if not 1 <= self.members <= SEEDS - self.seed:
+            raise UserError(f"members must be at least 1, got {self.members}")
+        if self.output_width is not None and self.output_width < 1:
+            raise UserError(f"output_width must be at least 1, got {self.output_width}")
         if self.sampling and not find_method(self.method).samples:
             able = ", ".join(name for name, kind in METHODS.items() if kind.samples)
             raise UserError(
@@ -53,7 +63,7 @@ class Plan:
     @classmethod
     def make(
         cls,
-        method: str = "mux-gcl",
+        method: str = "mux-hop",
         preset_name: str = "best",
         dataset: str = "graph",
         overrides: Mapping[str, Any] | None = None,
@@ -63,6 +73,8 @@ class Plan:
         device: str = "auto",
         backend: Backend = "auto",
         capture: Capture = "auto",
+        members: int = 1,
+        output_width: int | None = None,
         anchors: int | None = None,
         keys: int | None = None,
     ) -> Self:
@@ -103,6 +115,8 @@ class Plan:
             device=device,
             backend=backend,
             capture=capture,
+            members=members,
+            output_width=output_width,
             anchors=anchors,
             keys=keys,
             choices=tuple(
@@ -116,32 +130,36 @@ class Plan:
     ) -> Self:
         """The plan that a run folder's config.toml holds, maybe on another device."""
         run = tables.get("run", {})
-        if missing := [name for name in ("method", "preset", "dataset") if name not in run]:
-            raise UserError(f"the settings of a run need [run] with {missing[0]!r}, got {[*run]}")
-        kind = find_method(run["method"])
-        (train,) = split_settings(tables.get("train", {}), TrainConfig)
-        (settings,) = split_settings(tables.get("method", {}), kind.Config)
+        for name in ("method", "preset", "dataset"):
+            if name not in run:
+                raise UserError(f"config.toml: run.{name} is missing")
         known = {f.name: run[f.name] for f in fields(cls) if f.name in run}
         if device is not None:
             known["device"] = device
-        return cls(train=train, settings=settings, **known)
+        try:
+            kind = find_method(run["method"])
+            (train,) = split_settings(tables.get("train", {}), TrainConfig)
+            (settings,) = split_settings(tables.get("method", {}), kind.Config)
+            return cls(train=train, settings=settings, **known)
+        except UserError as error:
+            raise UserError(f"config.toml: {error}") from None
+
+    def of_members(self) -> list["Plan"]:
+        """One plan a member, each of them one seed further."""
+        return [
+            replace(self, seed=self.seed + k, members=1, output_width=None)
+            for k in range(self.members)
+        ]
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """For config.toml."""
-        names = [
-            "dataset",
-            "method",
-            "preset",
-            "seed",
-            "device",
-            "backend",
-            "capture",
-            "anchors",
-            "keys",
-        ]
+        names = ["dataset", "method", "preset", "seed", "device", "backend", "capture"]
+        names += ["anchors", "keys"]
+        members = self.members if self.members > 1 else None  # what is None is not written
+        output = {"members": members, "output_width": self.output_width}
         facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit()}
         return {
-            "run": {name: getattr(self, name) for name in names} | facts,
+            "run": {name: getattr(self, name) for name in names} | output | facts,
             "train": asdict(self.train),
             "method": asdict(self.settings),
             "versions": versions(),
@@ -173,3 +191,17 @@ def build(
     )
     # weights are drawn on the CPU: the same seed begins with the same weights on every device
     return find_method(plan.method)(graph, plan.settings, context).to(graph.device)
+
+
+def check_sizes(plan: Plan, graph: Graph) -> None:
+    """Refuse widths whose tables have no room, and counts that would never end."""
+    for name, value in asdict(plan.settings).items():
+        if not isinstance(value, int) or isinstance(value, bool):
+            continue
+        most = MOST_LAYERS if name in ("layers", "steps", "embed_steps") else MOST
+        if value > most:
+            shown = f"{value:,}" if value < 10**30 else "a longer number"
+            raise UserError(f"{name} must be a whole number of at most {most:,}, got {shown}")
+        if name.endswith(WIDTHS):
+            rows = max(graph.num_nodes, graph.num_features, value)
+            check_size(f"a table of {name} {value:,}", 4 * rows * value)

@@ -16,10 +16,14 @@ from muxgcl.evaluate import (
     public_splits,
 )
 from muxgcl.evaluate.development import report_labels
+from muxgcl.evaluate.probe import COUNTED, STRENGTHS
+from muxgcl.io.safety import check_size
 from muxgcl.tensors import AnyData
 
 Array = np.ndarray[Any, np.dtype[Any]]
 PROTOCOLS = ("holdout", "holdout-all", "public", "paper")
+MOST_SPLITS = 10_000
+PROBE_WIDTH = 512  # of an embedding, as far as memory is reckoned before there is one
 MASKS = ("train_mask", "val_mask", "test_mask")
 
 
@@ -33,8 +37,8 @@ def labels_of(data: AnyData) -> Array | None:
 
 def check_scoring(
     data: AnyData, protocols: Sequence[str] | None, splits: int, *, controls: bool | None = None
-) -> None:
-    """Find what cannot be scored before anything is trained.
+) -> list[str]:
+    """Find what cannot be scored before anything is trained; the notes say what will be left out.
 
     Args:
         data: the graph.
@@ -44,15 +48,39 @@ def check_scoring(
     """
     if splits < 1:
         raise UserError(f"splits must be at least 1, got {splits}")
-    if labels_of(data) is not None:
+    if splits > MOST_SPLITS:
+        raise UserError(
+            f"splits must be at most {MOST_SPLITS:,} (20 are enough for most questions), "
+            f"got {splits:,}"
+        )
+    y = labels_of(data)
+    if y is not None:
+        notes = _check_classes(y)
         for protocol in protocols or ("holdout",):
             splits_of(data, "holdout-all" if protocol == "paper" else protocol, 1, 0)
-    elif protocols or controls:
+        return notes
+    if protocols or controls:
         asked = f"protocol {protocols[0]}" if protocols else "a score of the controls"
         raise UserError(
             f"{asked} needs labels, and this graph has none: name a file of them with --labels, "
             "or their column with --label-column"
         )
+    return []
+
+
+def _check_classes(y: Array) -> list[str]:
+    """Refuse more classes than can be learned: a probe has a row of weights for each of them."""
+    classes, labelled = len(np.unique(y[y >= 0])), int((y >= 0).sum())
+    if classes > COUNTED and 2 * classes > labelled:
+        raise UserError(
+            f"{classes:,} classes among {labelled:,} labelled nodes cannot be learned: "
+            "is the column of labels one of ids? --label-column names another"
+        )
+    learned = min(classes, max(1, labelled // 10))
+    check_size("the probe of so many classes", 8 * len(STRENGTHS) * learned * PROBE_WIDTH)
+    if classes <= COUNTED:
+        return []
+    return [f"{classes:,} classes: confusions are counted of the first {COUNTED}"]
 
 
 def splits_of(data: AnyData, protocol: str, count: int, seed: int) -> list[Split]:

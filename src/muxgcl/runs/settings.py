@@ -10,11 +10,10 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import tomli_w
-
 from muxgcl.errors import UserError
 
 T = TypeVar("T")
+MOST_EPOCHS = 100_000_000  # a year and more of the shortest ones
 ORIGIN = ("source", "development")  # where a table of settings comes from: no settings
 
 
@@ -27,8 +26,11 @@ class TrainConfig:
     weight_decay: float = 1e-5
 
     def __post_init__(self) -> None:
-        if self.epochs <= 0:
+        if self.epochs < 1:
             raise UserError(f"epochs must be at least 1, got {self.epochs}")
+        if self.epochs > MOST_EPOCHS:
+            shown = f"{self.epochs:,}" if self.epochs < 10**30 else "a longer number"
+            raise UserError(f"epochs must be at most {MOST_EPOCHS:,}, got {shown}")
         if self.lr <= 0 or self.weight_decay < 0:
             raise UserError(
                 "lr must be positive and weight_decay not negative, "
@@ -44,6 +46,10 @@ def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     """
     if name.endswith(".toml"):
         return _settings_file(Path(name))
+    return _without_source(_preset_table(method, name, dataset))
+
+
+def _preset_table(method: str, name: str, dataset: str) -> dict[str, Any]:
     file = files("muxgcl.runs.presets").joinpath(f"{method}.toml")
     if not file.is_file():
         return {}  # a method of one's own: its Config says it all
@@ -53,7 +59,22 @@ def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     if name not in tables:
         known = ", ".join(dict.fromkeys(["best", *tables, "auto"]))
         raise UserError(f"{method} has no preset {name!r}; it has {known}, or a .toml file")
-    return _without_source(tables[name].get(dataset) or tables[name].get("default") or {})
+    found: dict[str, Any] = tables[name].get(dataset) or tables[name].get("default") or {}
+    return found
+
+
+def source(method: str, name: str, dataset: str) -> str:
+    """Where the settings of a preset come from, in the words of its file."""
+    table = _preset_table(method, name, dataset)
+    return str(table.get("source", "ours"))
+
+
+def origin(method: str, name: str, dataset: str) -> str:
+    """Whose settings a preset has for a dataset: "official", "mixed" or "ours"."""
+    words = source(method, name, dataset)
+    if not words.startswith("official"):
+        return "ours"
+    return "mixed" if " ours" in words else "official"
 
 
 def _settings_file(path: Path) -> dict[str, Any]:
@@ -105,8 +126,10 @@ def convert(key: str, value: Any, hint: Any) -> Any:
     """A value from TOML or from the command line as the type that the field has."""
     try:
         return _convert(value, hint)
-    except (TypeError, ValueError):
-        raise UserError(f"{key} must be {_describe(hint)}, got {value!r}") from None
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        shown = repr(value)
+        shown = shown if len(shown) <= 60 else shown[:60] + "..."
+        raise UserError(f"{key} must be {_describe(hint)}, got {shown}") from None
 
 
 def _convert(value: Any, hint: Any) -> Any:
@@ -152,6 +175,7 @@ def _describe(hint: Any) -> str:
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """One line that names the nearest known names, or all of them."""
     known = list(known)
+    name = name if len(name) <= 60 else name[:60] + "..."
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     return f"unknown {what} {name!r}; {advice}"
@@ -159,12 +183,20 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
 
 def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
     """Tables of plain values as TOML text; what is None is left out."""
-    return tomli_w.dumps({title: _without_none(table) for title, table in tables.items()})
+    return _dumps({title: _without_none(table) for title, table in tables.items()})
 
 
 def settings_toml(table: Mapping[str, Any]) -> str:
     """One flat table as TOML text; what is None is left out."""
-    return tomli_w.dumps(_without_none(table))
+    return _dumps(_without_none(table))
+
+
+def _dumps(table: dict[str, Any]) -> str:
+    try:
+        import tomli_w
+    except ImportError:
+        raise UserError("settings are written by tomli-w, which is not installed") from None
+    return tomli_w.dumps(table)
 
 
 def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from muxgcl.tune.measure import ByLabels, ByLinks, Measure, measure_of
 from muxgcl.tune.search import Outcome, best_of, tune
-from muxgcl.tune.space import SPACE
+from muxgcl.tune.space import HOP_SPACE, SPACE
 from muxgcl.tune.study import Tried
 
 __all__ = [
+    "HOP_SPACE",
     "SPACE",
     "ByLabels",
     "ByLinks",

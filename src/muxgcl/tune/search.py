@@ -11,15 +11,15 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate.controls import control_name
 from muxgcl.evaluate.verdict import METHOD_OF
 from muxgcl.graph import Graph, graph_fingerprint
-from muxgcl.runs.fit import make_ready
+from muxgcl.runs.fit import NonFiniteEmbedding, make_ready
 from muxgcl.runs.loop import NonFiniteLoss
 from muxgcl.runs.plan import Plan, find_method
-from muxgcl.tune.measure import ByLabels, Measure, NotFinite, OnBlock, digest
+from muxgcl.tune.measure import ByLabels, Measure, OnBlock, digest
 from muxgcl.tune.space import Point, point_of, settings_of, space_of
 from muxgcl.tune.study import Tried, open_study
 
 # a trial that ends like this is recorded as failed, and the search goes on
-FAILURES = (NonFiniteLoss, NotFinite, torch.OutOfMemoryError)
+FAILURES = (NonFiniteLoss, NonFiniteEmbedding, torch.OutOfMemoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def tune(
     measure: Measure,
     study: Path,
     *,
-    method: str = "mux-gcl",
+    method: str = "mux-hop",
     trials: int = 30,
     fixed: Mapping[str, Any] | None = None,
     device: str = "auto",

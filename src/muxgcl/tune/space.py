@@ -27,8 +27,9 @@ Values = Range | tuple[Any, ...]  # numbers, or a few values to pick from
 Space = dict[str, Values]
 Point = dict[str, Any]  # one value for each entry of a space
 
-# Settings of MUX-GCL and of training. Another method takes those that its Config has. A setting of
-# two numbers, one a view, takes two draws. A width is also the projector's, as in `auto`.
+# Settings of MUX-GCL, over hops or not, and of training. Another method takes those that its Config
+# has. A setting of two numbers, one a view, takes two draws. With `auto`'s rules of size a width is
+# also the projector's.
 SPACE: Space = {
     "width": (128, 256, 512),
     "temperature": Range(0.1, 2.0, log=True),
@@ -46,16 +47,45 @@ SPACE: Space = {
     "affinity": ("deepwalk", "vgae", "none"),
     "activation": ("relu", "prelu", "rrelu"),
 }
+# what `mux-hop` has of its own, or searches elsewhere
+HOP_SPACE: Space = {
+    "temperature": Range(0.1, 0.6, log=True),
+    "scale_weights": (
+        (0.5, 0.25, 0.25),
+        (0.6, 0.4, 0.0),
+        (0.4, 0.2, 0.4),
+        (0.2, 0.2, 0.6),
+        (0.8, 0.1, 0.1),
+    ),
+    "drop_edges": Range(0.0, 0.8),
+    "drop_features": Range(0.0, 0.7),
+    "dropout": Range(0.0, 0.7),
+    "lr": Range(2e-4, 3e-3, log=True),
+    "epochs": (100, 200, 400, 800),
+    "anchors": ("last", "all"),
+    "convolutions": (0, 1),
+    "row_normalize": (True, False),
+    "affinity": ("deepwalk", "none"),
+    "readout_weights": ((1.0, 1.0, 1.0), (0.5, 0.5, 1.0), (0.0, 0.0, 1.0)),
+    "readout_features": (0.0, 0.5),
+}
+SPACES = {"mux-hop": HOP_SPACE}
+
+
+def whole_space(kind: type[Method]) -> Space:
+    """What can be searched, whether or not the method has it all."""
+    return SPACES.get(kind.name, SPACE)
 
 
 def space_of(kind: type[Method], start: Mapping[str, Any], fixed: Mapping[str, Any]) -> Space:
-    """The part of `SPACE` that a method has and the user has not fixed.
+    """The part of its space that a method has and the user has not fixed.
 
     It is widened where needed, so that it holds the settings of `start`.
     """
+    space = whole_space(kind)
     known = {**(hints(TrainConfig) if kind.trainable else {}), **hints(kind.Config)}
     found: Space = {}
-    for key, values in SPACE.items():
+    for key, values in space.items():
         if key not in known or key in fixed:
             continue
         if isinstance(values, Range) and get_origin(known[key]) is tuple:
@@ -64,7 +94,7 @@ def space_of(kind: type[Method], start: Mapping[str, Any], fixed: Mapping[str, A
         else:
             found[key] = _with(values, start[key])
     if not found:
-        raise UserError(f"{kind.name} has no setting left to search; there are {', '.join(SPACE)}")
+        raise UserError(f"{kind.name} has no setting left to search; there are {', '.join(space)}")
     return found
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from muxgcl.errors import UserError
 from muxgcl.io.files import locked
+from muxgcl.io.safety import parsing
+from muxgcl.io.schema import fields, number, read_lines, table_of, text, whole
 from muxgcl.tune.space import Point, Range, Space, Values
 
 try:
@@ -23,7 +25,7 @@ except ImportError as missing:
 
 NAME = "muxgcl"
 OPENING = b'{"op_code":'  # of every line of Optuna's journal
-DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError)  # what a bad line causes
+WRITTEN = (0, 2, 3, 4, 5, 6, 8, 9)  # Optuna's codes of what a search of ours does
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Study:
         self.path, self.study, self.space = path, study, space
         self.start = {name: _stored(value) for name, value in start.items()}
         self.distributions = {name: _distribution(values) for name, values in space.items()}
+        _ = self.tried  # a trial that was tampered with is named before anything is written
         with _writing(self.path):
             for trial in study.get_trials(states=[TrialState.RUNNING]):
                 study.tell(trial.number, state=TrialState.FAIL)
@@ -64,15 +67,22 @@ class Study:
             for trial in self.study.get_trials(states=[TrialState.COMPLETE, TrialState.FAIL])
             if trial.state == TrialState.COMPLETE or "failure" in trial.user_attrs
         ]
-        return [
-            Tried(
-                number,
-                {name: _meant(self.space[name], value) for name, value in trial.params.items()},
-                trial.user_attrs.get("figures", {}),
-                trial.user_attrs.get("failure"),
-            )
-            for number, trial in enumerate(ended, 1)
-        ]
+        with parsing(self.path, None):
+            return [self._tried(number, trial) for number, trial in enumerate(ended, 1)]
+
+    def _tried(self, at: int, trial: Any) -> Tried:
+        """One trial, once its figures and its point are known to be such."""
+        place = f"{self.path}: trial {at}"
+        figures, failure = trial.user_attrs.get("figures", {}), trial.user_attrs.get("failure")
+        table_of(number())(figures, f"{place}, figures")
+        if failure is not None:
+            text(failure, f"{place}, failure")
+        if failure is None and [trial.value] != list(figures.values())[:1]:
+            raise UserError(f"{place}: its value is {trial.value}, but its figures are {figures}")
+        if absent := set(self.space) ^ set(trial.params):
+            raise UserError(f"{place} is not in the space that is searched: {min(absent, key=str)}")
+        point = {name: _meant(self.space[name], value) for name, value in trial.params.items()}
+        return Tried(at, point, figures, failure)
 
     def ask(self) -> tuple[Any, Point]:
         """A trial to report to, and the point to try."""
@@ -115,14 +125,14 @@ def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point)
         space: where to search.
         start: the first point to try.
     """
+    path = path.resolve()  # a link of the user's own; a lock follows none
     with locked(path):
         _drop_half_a_line(path)
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        try:
+        read_lines(path, fields({"op_code": _code, "study_id": whole(0, 0)}, "op_code"))
+        with parsing(path, None):
             storage = JournalStorage(JournalFileBackend(str(path), lock_obj=_Held()))
             begun = NAME in optuna.get_all_study_names(storage)
-        except DAMAGED as error:
-            raise UserError(f"{path} is damaged: {error}") from None
         with _writing(path):
             if not begun:
                 optuna.create_study(storage=storage, study_name=NAME, direction="maximize")
@@ -130,13 +140,22 @@ def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point)
             if "facts" not in study.user_attrs:
                 study.set_user_attr("facts", dict(facts))
         before = study.user_attrs["facts"]
+        table_of(text)(before, f"{path}: facts")
         if other := [name for name in facts if before.get(name) != facts[name]]:
             name = other[0]
             raise UserError(
                 f"{path} was begun with another {name} ({before.get(name)}); this command asks "
                 f"for {facts[name]}: --study names another file"
             )
-        yield Study(path, study, space, start)
+        with parsing(path, None):
+            search = Study(path, study, space, start)
+        yield search
+
+
+def _code(value: Any, place: str) -> None:
+    whole(0, max(WRITTEN))(value, place)
+    if value not in WRITTEN:
+        raise UserError(f"{place} must be one of {WRITTEN}, got {value}")
 
 
 def _drop_half_a_line(path: Path) -> None:

@@ -1,0 +1,132 @@
+"""New nodes of a run's graph: only they and their links are read, nothing is trained again."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from muxgcl.app.options import LoadOptions
+from muxgcl.errors import UserError
+from muxgcl.io.edges import EdgeList, Weights, place_among, undirected
+from muxgcl.io.encode import AS_IS, Encoding, encode
+from muxgcl.io.ids import Ids, as_array, as_text, join, positions
+from muxgcl.io.load import Loaded
+from muxgcl.io.nodes import NodeTable
+from muxgcl.io.roles import EdgeColumns, NodeColumns
+from muxgcl.io.safety import how_many, quoted
+from muxgcl.io.sources import read_graph, read_nodes
+from muxgcl.io.structure import structural_features
+from muxgcl.runs.held_out import made_from_edges
+from muxgcl.tensors import Tensors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grown:
+    """A graph with its new nodes behind the old ones."""
+
+    tensors: Tensors
+    ids: np.ndarray[Any, np.dtype[Any]]  # of the new nodes
+    notes: list[str]
+
+
+def grown(loaded: Loaded, new_nodes: Any, new_edges: Any, options: LoadOptions) -> Grown:
+    """Add nodes, and edges that have one of them at an end.
+
+    Args:
+        loaded: the graph of the run.
+        new_nodes: a table with an id and the columns that the graph's nodes have.
+        new_edges: an edge list; a node without an edge is fine.
+        options: names of columns.
+    """
+    if options.features is not None:
+        raise UserError("the features of new nodes are columns of the table of new nodes")
+    columns = NodeColumns(options.id_column, options.label_column)
+    table = read_nodes(new_nodes, "the table of new nodes", columns, options.header)
+    old: Ids = loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist()
+    table = replace(table, ids=_new_ids(table, old))
+    ids = join([old, table.ids])
+    edges: EdgeList | None = None
+    notes: list[str] = []
+    if new_edges is not None:
+        ends = EdgeColumns(options.source_column, options.target_column, options.weight_column)
+        edges, _ = read_graph(new_edges, ends, NodeColumns(), options.header)
+        notes += edges.notes
+    edge_index, weight = _joined(loaded, edges, ids)
+    found = Tensors(edge_index=torch.from_numpy(edge_index))
+    if weight is not None:
+        found.edge_weight = torch.from_numpy(weight)
+    if made_from_edges(loaded):
+        found.x = torch.from_numpy(structural_features(edge_index, ids))
+    else:
+        rows, gaps = _features(loaded, table)
+        found.x, notes = _below(loaded.tensors.x, rows), [*notes, *gaps]
+    degree = np.bincount(edge_index[0], minlength=len(ids))[len(old) :]
+    if alone := int((degree == 0).sum()):
+        notes.append(f"{how_many(alone, 'new node has', 'new nodes have')} no edges")
+    return Grown(found, as_array(table.ids), notes)
+
+
+def _new_ids(table: NodeTable, old: Ids) -> Ids:
+    """The ids of new nodes, none of which the graph has; rows of a matrix are counted on."""
+    if table.numbered:
+        if isinstance(old, list):
+            raise UserError(f"{table.name} has no ids: expected a table with a column of them")
+        return np.arange(len(table.ids)) + (int(old.max()) + 1 if len(old) else 0)
+    if len(known := np.flatnonzero(positions(table.ids, old) >= 0)):
+        row = int(known[0])
+        raise UserError(
+            f"{table.name}, {table.place(row)}: node {quoted(as_text(table.ids)[row])} is in the "
+            "graph of the run already"
+        )
+    return table.ids
+
+
+def _joined(
+    loaded: Loaded, edges: EdgeList | None, ids: Ids
+) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Weights | None]:
+    """All edges by the same rules as those of a graph that is loaded whole."""
+    data, before = loaded.tensors, len(loaded.ids)
+    source, target = data.edge_index.numpy()
+    weight = data.edge_weight.numpy() if "edge_weight" in data else None
+    if edges is not None:
+        ends = place_among(edges, ids, "the graph of the run, nor among the new nodes")
+        if len(inside := np.flatnonzero((ends[0] < before) & (ends[1] < before))):
+            row = int(inside[0])
+            raise UserError(
+                f"{edges.name}, {edges.place(row)}: expected a link of a new node, got one between "
+                "two nodes of the graph"
+            )
+        if weight is not None or edges.weight is not None:
+            parts = [
+                np.ones(len(there), np.float32) if given is None else given
+                for there, given in ((source, weight), (ends[0], edges.weight))
+            ]
+            weight = np.concatenate(parts)
+        source, target = np.concatenate([source, ends[0]]), np.concatenate([target, ends[1]])
+    edge_index, weight, _ = undirected(source, target, weight, len(ids))
+    return edge_index, weight
+
+
+def _features(loaded: Loaded, table: NodeTable) -> tuple[Tensor, list[str]]:
+    """Columns as the graph's own became features; columns without a name go by their place."""
+    encoding = loaded.encoding
+    places = [str(place) for place in range(loaded.tensors.x.shape[1])]
+    if not (encoding.numbers or encoding.categories):  # a benchmark graph
+        encoding = Encoding(dict.fromkeys(places, AS_IS))
+    if [*encoding.numbers] == places and not table.text:
+        if len(table.number_names) != len(places):
+            raise UserError(
+                f"{table.name}: expected {len(places):,} columns of features, "
+                f"got {len(table.number_names):,}"
+            )
+        table = replace(table, number_names=places)
+    return encode(table, encoding)
+
+
+def _below(old: Tensor, new: Tensor) -> Tensor:
+    """New rows below old ones, stored as these are."""
+    if old.layout == torch.strided:
+        return torch.cat([old, new.to_dense() if new.layout != torch.strided else new])
+    return torch.cat([old, new if new.layout == old.layout else new.to_sparse()]).coalesce()

@@ -1,0 +1,100 @@
+"""What a run's embeddings say of single nodes and pairs: nearest nodes, scores of links."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from muxgcl.app.options import LoadOptions
+from muxgcl.errors import UserError
+from muxgcl.evaluate.link import similarities
+from muxgcl.evaluate.nearest import nearest
+from muxgcl.io.edges import place_among
+from muxgcl.io.files import write_atomically
+from muxgcl.io.ids import Ids, as_array, ids_of, positions
+from muxgcl.io.roles import EdgeColumns, NodeColumns
+from muxgcl.io.sources import read_graph
+from muxgcl.runs.folder import Run
+
+PAIRS = 4_096  # that are scored at once
+
+
+def neighbours(
+    run: Path | str, nodes: Sequence[Any], k: int = 10
+) -> dict[Any, list[tuple[Any, float]]]:
+    """The nodes most similar to each of some nodes, with their cosines.
+
+    Args:
+        run: a run folder.
+        nodes: ids.
+        k: how many for each of them.
+
+    Returns:
+        for each node a list of (id, cosine), the most similar first.
+    """
+    ids, z = Run(Path(run)).embeddings()
+    rows = positions(ids_of(nodes), _listed(ids))
+    if len(unknown := np.flatnonzero(rows < 0)):
+        raise UserError(f"{run} has no node {str(nodes[unknown[0]])!r}")
+    near, cosine = nearest(z, rows, k)
+    return {
+        ids[row].item(): list(zip(ids[others].tolist(), values.tolist(), strict=True))
+        for row, others, values in zip(rows, near, cosine, strict=True)
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredLinks:
+    """Pairs of nodes and the cosine of their embeddings, in the order they came."""
+
+    source: np.ndarray[Any, np.dtype[Any]]
+    target: np.ndarray[Any, np.dtype[Any]]
+    score: np.ndarray[Any, np.dtype[np.float64]]
+    path: Path | None  # of the file that was written
+
+
+def score_links(
+    run: Path | str,
+    pairs: Any,
+    *,
+    load: LoadOptions | None = None,
+    out: Path | str | None = None,
+) -> ScoredLinks:
+    """How similar the two ends of given pairs are: the higher, the more likely a link.
+
+    Args:
+        run: a run folder.
+        pairs: an edge list: a file (.csv, .tsv, .parquet), a frame, or an array [2, pairs].
+        load: names of columns.
+        out: a .csv file to write; none by default.
+    """
+    load = load or LoadOptions()
+    path = None if out is None else Path(out)
+    if path is not None and path.suffix != ".csv":
+        raise UserError(f"scores of links are written as .csv, got {path.name!r}")
+    ids, z = Run(Path(run)).embeddings()
+    columns = EdgeColumns(load.source_column, load.target_column, load.weight_column)
+    listed, _ = read_graph(pairs, columns, NodeColumns(), load.header)
+    ends = np.stack(place_among(listed, _listed(ids), str(run)), 1)
+    parts = [similarities(z, ends[start : start + PAIRS]) for start in range(0, len(ends), PAIRS)]
+    scores = np.concatenate(parts) if parts else np.empty(0)
+    source, target = as_array(listed.source), as_array(listed.target)
+    if path is not None:
+        write_atomically(path, lambda file: _csv(file, source, target, scores))
+    return ScoredLinks(source, target, scores, path)
+
+
+def _listed(ids: np.ndarray[Any, np.dtype[Any]]) -> Ids:
+    return ids if ids.dtype.kind in "iu" else ids.tolist()
+
+
+def _csv(file: IO[bytes], source: Any, target: Any, scores: Any) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text)
+    writer.writerow(["source", "target", "score"])
+    writer.writerows(zip(source.tolist(), target.tolist(), scores.tolist(), strict=True))
+    text.detach()

@@ -1,0 +1,64 @@
+"""`muxgcl neighbours` and `links`: what embeddings say of single nodes and of pairs."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from muxgcl.app.similar import neighbours as neighbours_app
+from muxgcl.app.similar import score_links
+from muxgcl.cli import options as o
+from muxgcl.cli.app import app
+from muxgcl.cli.progress import console, results
+
+
+@app.command()
+def neighbours(
+    run: o.RunFolder,
+    nodes: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of nodes.")],
+    k: Annotated[int, typer.Option("-k", help="How many neighbours.")] = 10,
+    as_json: o.Json = False,
+) -> None:
+    """List the nodes whose embeddings are most similar to a node's, by cosine."""
+    found = neighbours_app(run, nodes, k)
+    if as_json:
+        rows = [
+            {"node": node, "neighbours": [{"node": n, "cosine": c} for n, c in near]}
+            for node, near in found.items()
+        ]
+        print(json.dumps({"run": str(run), "nodes": rows}))
+        return
+    for node, near in found.items():
+        table = Table(box=None, pad_edge=False)
+        table.add_column(f"nearest to {node}", overflow="fold")
+        table.add_column("cosine", justify="right")
+        for other, cosine in near:
+            table.add_row(str(other), f"{cosine:.4f}")
+        results.print(table)
+
+
+@app.command()
+def links(
+    run: o.RunFolder,
+    pairs: Annotated[
+        Path, typer.Argument(metavar="PAIRS", help="Pairs of ids: .csv, .tsv or .parquet.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="A .csv file; links.csv in the run folder by default."),
+    ] = None,
+    source: o.SourceColumn = None,
+    target: o.TargetColumn = None,
+    header: o.Header = None,
+    as_json: o.Json = False,
+) -> None:
+    """Score given pairs of nodes by the cosine of their embeddings: higher is likelier a link."""
+    load = o.load_options(source=source, target=target, header=header)
+    found = score_links(run, pairs, load=load, out=out or run / "links.csv")
+    if as_json:
+        told = {"run": str(run), "pairs": len(found.score), "out": str(found.path)}
+        print(json.dumps(told))
+    else:
+        console.print(f"{len(found.score):,} pairs scored: {found.path}")

@@ -1,0 +1,121 @@
+"""`hops`: which trainings tell what MUX-GCL over hops is worth, and in which order.
+
+Seeds and splits are of no earlier search or table, and test nodes are all of the report half.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from muxgcl.reproduce.job import (
+    COMMITTEE,
+    CONTROLS,
+    LEFT_OUT,
+    READOUTS,
+    Job,
+    settings_of,
+)
+from muxgcl.runs.auto import BENCHMARKS
+
+OURS = "mux-hop"
+FIRST_SEED, SPLIT_SEED = 700, 7000  # searches have seeds 400 to 404 and splits 4000, tables 0 to 4
+REPEATS = 2  # of k-means, a training seed
+LEFT_OUT_SEEDS = 2
+RIVALS = ("mvgrl", "ma-gcl", "bgrl", "signa", "cca-ssg", "ggd", "blnn", "sgrl", "ns4gc", "grace")
+ABLATION, EXTRA = ("no-affinity", "no-multiplex"), ("inside", "no-dropout")
+VARIANTS_OF = {"ablation": ABLATION, "extra": EXTRA}
+HOP_PARTS = {
+    "main": "controls, `mux-hop` with settings `best`, the committee of its seeds",
+    "auto": "`mux-hop` as `auto` sets it where it must not know the graph",
+    "ablation": "without affinities; without the multiplex contrast",
+    "mux-gcl": "MUX-GCL with settings `best`",
+    "rivals": "other methods with settings `best`",
+    "extra": "the network inside the propagation; no dropout",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hops:
+    """How much of it is wanted."""
+
+    seeds: int = 5
+    splits: int = 20
+    epochs: int | None = None
+    methods: tuple[str, ...] | None = None
+
+    def controls(self, dataset: str) -> list[Job]:
+        """Features and propagated features: one job has them all."""
+        return self._jobs("raw", dataset, "full", CONTROLS, 1)
+
+    def trained(self, method: str, dataset: str, variant: str = "full") -> list[Job]:
+        """One job for each seed; a variant that changes nothing is the full method."""
+        if variant == LEFT_OUT and dataset not in BENCHMARKS:
+            return []
+        seeds = min(LEFT_OUT_SEEDS, self.seeds) if variant == LEFT_OUT else self.seeds
+        return self._jobs(method, dataset, variant, READOUTS, seeds)
+
+    def committee(self, dataset: str) -> list[Job]:
+        """The seeds' embeddings side by side."""
+        return self._jobs(OURS, dataset, "full", COMMITTEE, 1) if self.seeds > 1 else []
+
+    def part(self, name: str, dataset: str) -> list[Job]:
+        """What one part needs on one dataset."""
+        if name == "main":
+            ours = self.trained(OURS, dataset)
+            return [*self.controls(dataset), *ours, *self.committee(dataset)]
+        if name == "auto":
+            return self.trained(OURS, dataset, LEFT_OUT)
+        if name in VARIANTS_OF:
+            return [j for v in VARIANTS_OF[name] for j in self.trained(OURS, dataset, v)]
+        methods = RIVALS if name == "rivals" else (name,)
+        return [job for method in methods for job in self.trained(method, dataset)]
+
+    def needed(self, parts: Iterable[str], datasets: Sequence[str]) -> list[Job]:
+        """All jobs of some parts, part by part, each once."""
+        found = (job for part in parts for dataset in datasets for job in self.part(part, dataset))
+        return list(dict.fromkeys(found))
+
+    def _jobs(self, method: str, dataset: str, variant: str, kind: str, seeds: int) -> list[Job]:
+        if self.methods is not None and method not in self.methods:
+            return []
+        epochs = self.epochs
+        full, job = (
+            Job(method=method, dataset=dataset, preset="best", variant=name, epochs=epochs)
+            for name in ("full", variant)
+        )
+        if settings_of(job.plan()) == settings_of(full.plan()):
+            variant = "full"
+        clustered = variant == "full" and kind != COMMITTEE
+        return [
+            Job(
+                kind=kind,
+                method=method,
+                dataset=dataset,
+                variant=variant,
+                preset="best",
+                protocol="holdout",
+                seed=seed,
+                splits=self.splits,
+                split_seed=SPLIT_SEED,
+                repeats=REPEATS if clustered else 0,
+                epochs=epochs,
+                members=self.seeds if kind == COMMITTEE else 1,
+            )
+            for seed in range(FIRST_SEED, FIRST_SEED + seeds)
+        ]
+
+
+def members_of(committee: Job) -> list[Job]:
+    """The trainings that a committee consists of, as the jobs that record them."""
+    one = replace(committee, kind=READOUTS, members=1, repeats=REPEATS)
+    return [replace(one, seed=committee.seed + k) for k in range(committee.members)]
+
+
+def part_of(job: Job) -> int:
+    """The number of the part that asks for a job first."""
+    if job.variant == LEFT_OUT:
+        name = "auto"
+    elif job.variant != "full":
+        name = next(part for part, variants in VARIANTS_OF.items() if job.variant in variants)
+    else:
+        name = {OURS: "main", "raw": "main", "mux-gcl": "mux-gcl"}.get(job.method, "rivals")
+    return list(HOP_PARTS).index(name)

@@ -1,0 +1,121 @@
+r"""Several seeds side by side, and fewer columns: from trained members to one embedding.
+
+A committee of K members is K trainings that differ in their seed alone. Its embedding is
+
+$$Z = \tfrac{1}{\sqrt K} \big[\,\bar Z_1, \dots, \bar Z_K\,\big]$$
+
+with unit rows $\bar Z_k$ of member k, so that every member weighs the same and a row has length 1.
+One member alone is left as it is. The map of `compress.py` follows where a width is asked for.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from pathlib import Path
+from statistics import fmean
+
+import torch
+from torch import Tensor
+
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.methods import Method
+from muxgcl.nn.projector import unit_rows
+from muxgcl.runs.compress import Map, check_width, learn_map
+from muxgcl.runs.fit import Fitted, Ready, embed, fit, restore
+from muxgcl.runs.folder import Run
+from muxgcl.runs.loop import Epoch
+from muxgcl.runs.plan import Plan
+from muxgcl.shapes import Scale
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Committee:
+    """All that embeds a graph: the members, and the map to fewer columns where there is one."""
+
+    methods: tuple[Method, ...]
+    output: Map | None = None
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The embedding of every node of a graph, on the CPU."""
+        table = side_by_side([embed(method, graph) for method in self.methods])
+        return mapped(table, self.output)
+
+    def forget(self) -> None:
+        """Let go of the training graph."""
+        for method in self.methods:
+            method.forget()
+
+
+def side_by_side(tables: Sequence[Tensor]) -> Scale:
+    """Members' tables as one; a single one stays as it is."""
+    if len(tables) == 1:
+        return tables[0]
+    return torch.cat([unit_rows(table) for table in tables], 1) / sqrt(len(tables))
+
+
+def mapped(table: Scale, output: Map | None) -> Scale:
+    """A table with fewer columns, or as it is."""
+    if output is None:
+        return table
+    if len(output) != table.shape[1]:
+        raise UserError(
+            f"the map to fewer columns is for {len(output):,} columns, but {table.shape[1]:,} are "
+            "read out: --resume learns it anew"
+        )
+    return table @ output
+
+
+def fit_members(
+    plan: Plan,
+    graph: Graph,
+    *,
+    cache: Path | None = None,
+    on_block: Callable[[list[Epoch]], None] | None = None,
+) -> tuple[Committee, Tensor, Fitted]:
+    """Train every member, one after the other; the committee, its embedding, what training took."""
+    members, tables = [], []
+    for one in plan.of_members():
+        members.append(fit(one, graph, cache=cache, on_block=on_block))
+        tables.append(members[-1].embed())
+        members[-1].method.forget()
+    table = side_by_side(tables)
+    output = output_map(plan, table, members[0].graph.device)
+    committee = Committee(tuple(member.method for member in members), output)
+    return committee, mapped(table, output), together(members)
+
+
+def output_map(plan: Plan, table: Scale, device: torch.device) -> Map | None:
+    """The map to the plan's width, learned from what was read out of the training graph."""
+    width = plan.output_width
+    return None if width is None else learn_map(table, width, device)
+
+
+def check_output(plan: Plan, ready: Ready) -> None:
+    """Refuse a width beyond what is read out, before anything is trained."""
+    if plan.output_width is not None and ready.method.inductive:  # others embed once trained
+        columns = embed(ready.method, ready.graph).shape[1]
+        check_width(plan.output_width, plan.members * columns)
+
+
+def together(members: Sequence[Fitted]) -> Fitted:
+    """What the members took: times added up, the largest peak, the mean of losses and epochs."""
+    first = members[0]
+    if len(members) == 1:
+        return first
+    losses = [member.loss for member in members if member.loss is not None]
+    return replace(
+        first,
+        loss=fmean(losses) if losses else None,
+        epoch_ms=fmean(member.epoch_ms for member in members),
+        peak_mib=max(member.peak_mib for member in members),
+        seconds=sum(member.seconds for member in members),
+    )
+
+
+def restore_members(run: Run, plan: Plan, graph: Graph) -> Committee:
+    """What a run folder's checkpoints hold, ready to embed `graph`."""
+    methods = tuple(
+        restore(Run(run.path, k), one, graph) for k, one in enumerate(plan.of_members())
+    )
+    return Committee(methods, None if plan.output_width is None else run.output_map())

@@ -1,0 +1,104 @@
+r"""Fewer columns: the linear map that keeps most of a table's products.
+
+With unit rows $\bar Z$ of the table that is read out, [n, d], the columns of $V$ are the W leading
+eigenvectors of $\bar Z^\top \bar Z$ and the output is $Z V$. No other W columns keep the products
+of rows, and so their cosines, as well. The table is not centred: a zero row stays a zero row, and
+the map of a new node depends on nothing but its own row.
+
+No table of nodes x nodes is built. Up to `EXACT` columns the eigenvectors are exact; beyond that
+they come from subspace iteration (Halko, Martinsson and Tropp 2011,
+<https://arxiv.org/abs/0909.4061>), begun with fixed random numbers.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from muxgcl.errors import UserError
+from muxgcl.shapes import Nodes
+
+Map = Float[Tensor, "d w"]
+Columns = Float[Tensor, "d r"]
+
+EXACT = 8_000  # columns; a matrix of 8,000 x 8,000 numbers takes half a gibibyte
+ROWS = 4_096  # of the table that are multiplied at once
+SPARE = 32  # columns more than asked for, in subspace iteration
+ROUNDS = 8
+
+
+def check_width(width: int, columns: int) -> None:
+    """Refuse an output that is wider than what is read out."""
+    if not 1 <= width <= columns:
+        raise UserError(
+            f"output_width must be from 1 to {columns:,}, the width of what is read out, "
+            f"got {width:,}"
+        )
+
+
+def learn_map(table: Nodes, width: int, device: torch.device | None = None) -> Map:
+    """The map from a table's columns to `width` columns, 32-bit numbers on the CPU.
+
+    Args:
+        table: what is read out of the training graph.
+        width: columns to keep.
+        device: where to compute; on the CPU by default.
+    """
+    columns = table.shape[1]
+    check_width(width, columns)
+    device = device or torch.device("cpu")
+    if columns <= EXACT:
+        products = torch.zeros(columns, columns, dtype=torch.float64, device=device)
+        for unit in unit_blocks(table, device):
+            products += unit.mT @ unit
+        vectors = leading(products, width)
+    else:
+        vectors = iterated(table, width, device)
+    return with_signs(vectors).float().cpu().contiguous()  # the bits of a product depend on it
+
+
+def unit_blocks(table: Nodes, device: torch.device) -> Iterator[Nodes]:
+    """Rows of length 1 in 64 bits, some at a time; a zero row stays one."""
+    for rows in table.split(ROWS):
+        rows = rows.to(device, torch.float64)
+        yield rows / rows.norm(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+
+
+def leading(products: Float[Tensor, "d d"], width: int) -> Columns:
+    """Eigenvectors of the largest eigenvalues, the largest first."""
+    if products.is_cuda:
+        every: Tensor = torch.linalg.eigh(products).eigenvectors
+        return every[:, -width:].flip(1)
+    from scipy.linalg import eigh  # finds some of them without the rest
+
+    size = len(products)
+    _, vectors = eigh(products.numpy(), subset_by_index=[size - width, size - 1])
+    return torch.from_numpy(vectors).flip(1)
+
+
+def iterated(table: Nodes, width: int, device: torch.device) -> Columns:
+    """The same by subspace iteration: what is multiplied often enough turns to the leading ones."""
+    columns = table.shape[1]
+    generator = torch.Generator().manual_seed(0)
+    size = min(columns, width + SPARE)
+    start = torch.randn(columns, size, dtype=torch.float64, generator=generator).to(device)
+
+    def times(right: Columns) -> Columns:
+        total = torch.zeros_like(right)
+        for unit in unit_blocks(table, device):
+            total += unit.mT @ (unit @ right)
+        return total
+
+    basis: Tensor = torch.linalg.qr(start).Q
+    for _ in range(ROUNDS):
+        basis = torch.linalg.qr(times(basis)).Q
+    inside = basis.mT @ times(basis)
+    turned: Tensor = torch.linalg.eigh((inside + inside.mT) / 2).eigenvectors
+    return basis @ turned[:, -width:].flip(1)
+
+
+def with_signs(vectors: Columns) -> Columns:
+    """An eigenvector may point either way: here its largest entry is positive."""
+    largest = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
+    return vectors * torch.where(largest < 0, -1.0, 1.0)

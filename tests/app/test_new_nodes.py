@@ -1,0 +1,147 @@
+"""New nodes of a run's graph: as if the whole graph had been given, without training again."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_cases import ask
+
+import muxgcl
+from muxgcl import LoadOptions, RunOptions, UserError
+from muxgcl.io import planted
+
+OPTIONS = RunOptions(
+    method="mux-hop",
+    preset="quick",
+    settings={"hidden": 8, "width": 8, "projection": 8, "projection_out": 8, "affinity": "none"},
+    epochs=2,
+    device="cpu",
+    score=False,
+)
+KEPT = 50  # of 60 nodes are in the run's graph
+LOAD = LoadOptions(id_column="id", label_column="topic")
+
+
+def write(path: Path, rows: list[list[str]]) -> Path:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+@pytest.fixture(scope="module")
+def parts(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The graph cut in two: 50 old nodes in one table, ten new ones and their links in others."""
+    folder = tmp_path_factory.mktemp("parts")
+    with (files / "nodes.csv").open() as file:
+        head, *nodes = csv.reader(file)
+    with (files / "edges.csv").open() as file:
+        ends, *edges = csv.reader(file)
+    old = {row[0] for row in nodes[:KEPT]}
+    inside = [edge for edge in edges if set(edge) <= old]
+    write(folder / "nodes.csv", [head, *nodes[:KEPT]])
+    write(folder / "edges.csv", [ends, *inside])
+    write(folder / "new.csv", [head, *nodes[KEPT:], ["alone", *nodes[0][1:]]])
+    write(folder / "links.csv", [ends, *(edge for edge in edges if edge not in inside)])
+    write(folder / "all.csv", [head, *nodes, ["alone", *nodes[0][1:]]])
+    write(folder / "all-edges.csv", [ends, *edges])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(parts: Path) -> Path:
+    load = LoadOptions(features=parts / "nodes.csv", label_column="topic")
+    muxgcl.run(parts / "edges.csv", replace(OPTIONS, out=parts / "run", members=2), load=load)
+    return parts / "run"
+
+
+def test_new_nodes_are_embedded_as_in_the_whole_graph(parts: Path, run: Path) -> None:
+    found = muxgcl.embed(run, new_nodes=parts / "new.csv", new_edges=parts / "links.csv", load=LOAD)
+    load = LoadOptions(features=parts / "all.csv", label_column="topic")
+    whole = muxgcl.embed(run, parts / "all-edges.csv", load=load)
+    assert found.ids.tolist() == [*(f"n{i}" for i in range(KEPT, 60)), "alone"]
+    assert whole.ids.tolist()[KEPT:] == found.ids.tolist()
+    np.testing.assert_allclose(found.table, whole.table[KEPT:], atol=1e-6)
+
+
+def test_a_node_without_edges_is_embedded_by_its_features(parts: Path, run: Path) -> None:
+    without = muxgcl.embed(run, new_nodes=parts / "new.csv", load=LOAD)
+    linked = muxgcl.embed(
+        run, new_nodes=parts / "new.csv", new_edges=parts / "links.csv", load=LOAD
+    )
+    assert np.isfinite(without.table).all()
+    np.testing.assert_allclose(without.table[-1], linked.table[-1], atol=1e-6)
+    assert not np.allclose(without.table[0], linked.table[0], atol=1e-3)
+
+
+def test_the_command_line_writes_the_rows_of_new_nodes_alone(
+    parts: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "z.npz"
+    words = ["embed", str(run), "--new-nodes", str(parts / "new.csv")]
+    words += ["--new-edges", str(parts / "links.csv"), "--label-column", "topic"]
+    status, _, told = ask(capsys, *words, "--out", str(out))
+    assert status == 0, told
+    want = muxgcl.embed(run, new_nodes=parts / "new.csv", new_edges=parts / "links.csv", load=LOAD)
+    with np.load(out) as arrays:
+        assert np.array_equal(arrays["embedding"], want.table)
+        assert arrays["id"].tolist() == want.ids.tolist()
+    assert "11 embeddings" in told
+    assert "1 new node has no edges" in told
+
+
+def test_a_graph_without_features_gives_new_nodes_features_of_their_links(
+    parts: Path, tmp_path: Path
+) -> None:
+    run = muxgcl.run(parts / "edges.csv", replace(OPTIONS, out=tmp_path / "run")).path
+    ids = write(tmp_path / "ids.csv", [["id"], *([f"n{i}"] for i in range(KEPT, 60))])
+    found = muxgcl.embed(run, new_nodes=ids, new_edges=parts / "links.csv")
+    whole = muxgcl.embed(run, parts / "all-edges.csv")
+    place = {name: row for row, name in enumerate(whole.ids.tolist())}
+    rows = [place[name] for name in found.ids.tolist()]
+    np.testing.assert_allclose(found.table, whole.table[rows], atol=1e-5)
+
+
+def test_weights_of_new_links_count(parts: Path, run: Path, tmp_path: Path) -> None:
+    rows = [["source", "target", "weight"], ["n50", "n0", "1"], ["n50", "n1", "9"]]
+    heavy = write(tmp_path / "heavy.csv", rows)
+    light = write(tmp_path / "light.csv", [row[:2] for row in rows])
+    one, two = (
+        muxgcl.embed(run, new_nodes=parts / "new.csv", new_edges=file, load=LOAD).table
+        for file in (heavy, light)
+    )
+    assert not np.allclose(one[0], two[0], atol=1e-3)
+    np.testing.assert_allclose(one[1:], two[1:], atol=1e-6)
+
+
+def test_rows_of_a_matrix_follow_a_graph_that_is_numbered(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    result = muxgcl.run(data, replace(OPTIONS, out=tmp_path / "run"))
+    x = data.x[:3].numpy()
+    found = muxgcl.embed(result.path, data, new_nodes=x, new_edges=np.array([[60], [0]]))
+    assert found.ids.tolist() == [60, 61, 62]
+    assert found.table.shape == (3, result.embedding.shape[1])
+    with pytest.raises(UserError, match="it was in memory, give it again"):
+        muxgcl.embed(result.path, new_nodes=x)
+    with pytest.raises(UserError, match="48"):
+        muxgcl.embed(result.path, data, new_nodes=x[:, :5])
+
+
+def test_mistakes_about_new_nodes_are_one_line(parts: Path, run: Path, tmp_path: Path) -> None:
+    new = parts / "new.csv"
+    with pytest.raises(UserError, match="'n0' is in the graph of the run already"):
+        muxgcl.embed(run, new_nodes=parts / "nodes.csv", load=LOAD)
+    inside = write(tmp_path / "inside.csv", [["source", "target"], ["n0", "n1"]])
+    with pytest.raises(UserError, match="expected a link of a new node"):
+        muxgcl.embed(run, new_nodes=new, new_edges=inside, load=LOAD)
+    strange = write(tmp_path / "strange.csv", [["source", "target"], ["n50", "nobody"]])
+    with pytest.raises(UserError, match="'nobody', which is not in"):
+        muxgcl.embed(run, new_nodes=new, new_edges=strange, load=LOAD)
+    with pytest.raises(UserError, match="new edges are links of new nodes"):
+        muxgcl.embed(run, new_edges=strange)
+    few = write(tmp_path / "few.csv", [["id", "f0"], ["x", "1"]])
+    with pytest.raises(UserError, match="lacks the columns"):
+        muxgcl.embed(run, new_nodes=few)
+    with pytest.raises(UserError, match="columns of the table of new nodes"):
+        muxgcl.embed(run, new_nodes=new, load=LoadOptions(features=new))

@@ -1,0 +1,237 @@
+"""What a person sees while a command works, and how it ends when asked to stop."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_cases import FAST, TINY, ask, command_line
+from rich.console import Console
+
+from muxgcl.cli import screen as screens
+from muxgcl.cli.screen import Screen
+from muxgcl.runs.environment import human_time
+from muxgcl.runs.folder import Run
+from muxgcl.runs.loop import Epoch
+
+SOURCE = str(Path(__file__).resolve().parents[2] / "src")
+
+
+def interrupted(*given: Any, **more: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def terminated(*given: Any, **more: Any) -> Any:
+    signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("place", "phase", "resumable"),
+    [
+        ("muxgcl.app.source.load", "loading", False),
+        ("muxgcl.app.pipeline.make_ready", "preparing", False),
+        ("muxgcl.methods.grace.Grace.prepare", "training", True),
+        ("muxgcl.app.judge.score", "scoring", True),
+        ("muxgcl.app.judge.score_controls", "scoring controls", True),
+        ("muxgcl.report.write_report", "writing the report", True),
+    ],
+)
+@pytest.mark.parametrize(("stop", "status"), [(interrupted, 130), (terminated, 143)])
+def test_a_signal_is_told_in_every_phase_with_how_to_go_on(
+    place: str, phase: str, resumable: bool, stop: Any, status: int,
+    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    words = ["run", *own, "--method", "grace", *FAST, "--out", str(tmp_path / "run")]
+    monkeypatch.setattr(sys, "argv", ["muxgcl", *words])
+    with monkeypatch.context() as patch:
+        patch.setattr(place, stop)
+        ended, _, err = ask(capsys, *words)
+    assert ended == status
+    line = err.splitlines()[-1]
+    assert line.startswith(f"muxgcl: stopped while {phase}; ")
+    assert ("go on with: muxgcl run " in line) == resumable
+    assert ("nothing was written" in line) != resumable
+    if resumable:
+        assert line.endswith("--resume")
+        assert ask(capsys, *words, "--resume", "--no-report")[0] == 0
+    else:
+        assert not (tmp_path / "run" / "config.toml").exists()
+
+
+def test_sigterm_ends_training_after_an_epoch_with_status_143(
+    own: list[str], tmp_path: Path
+) -> None:
+    words = ["train", *own, "--method", "grace", *TINY, "--epochs", "100000", "--device", "cpu"]
+    out = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "muxgcl", *words, "--out", str(out)],
+        env={**os.environ, "PYTHONPATH": SOURCE, "OMP_NUM_THREADS": "1"},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        while len(Run(out).metrics() if out.is_dir() else ()) < 3 and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 143
+    assert "stopping at the end of this epoch" in err
+    epoch = Run(out).checkpoint()[1]["epoch"]
+    assert f"stopped after epoch {epoch} of 100000; go on with: muxgcl train" in err
+    assert len(Run(out).metrics()) == epoch
+
+
+def test_without_a_terminal_there_is_a_line_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = io.StringIO()
+    monkeypatch.setattr(screens, "console", Console(file=told, force_terminal=False))
+    monkeypatch.setattr(screens, "FIRST_LINE", 0.01)
+    monkeypatch.setattr(screens, "NEXT_LINES", 0.01)
+    with Screen() as screen:
+        screen.phase("loading")
+        wait_for(lambda: "loading the graph ..." in told.getvalue())
+        screen.phase("training")
+        screen.epochs([Epoch(3, {"a": 2.5}, 2.0)], 10)
+        line = "training: epoch 3 of 10, loss 2.50, 2.0 s an epoch, 14.0 s left"
+        wait_for(lambda: line in " ".join(told.getvalue().split()))
+    said = told.getvalue()
+    time.sleep(0.05)
+    assert told.getvalue() == said  # the end is the end
+
+
+def test_a_quick_or_quiet_command_says_nothing_of_phases(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = io.StringIO()
+    monkeypatch.setattr(screens, "console", Console(file=told, force_terminal=False))
+    with Screen() as screen:
+        screen.phase("loading")
+    monkeypatch.setattr(screens, "FIRST_LINE", 0.0)
+    with Screen(quiet=True) as screen:
+        screen.phase("loading")
+        time.sleep(0.05)
+    assert told.getvalue() == ""
+
+
+def test_on_a_terminal_a_phase_shows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = io.StringIO()
+    monkeypatch.setattr(screens, "console", Console(file=told, force_terminal=True, width=100))
+    with Screen() as screen:
+        screen.phase("loading")
+        assert "loading the graph" in told.getvalue()
+        screen.phase("training")
+        screen.step(3, 7)
+        screen.epochs([Epoch(10, {"a": 2.5}, 2.8)], 10)
+    assert "10/10 loss 2.50 2.8 s" in told.getvalue().replace("\x1b[32m", "").replace("\x1b[0m", "")
+
+
+def test_a_signal_elsewhere_has_its_status_too(
+    trained: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for stop, status in ((interrupted, 130), (terminated, 143)):
+        monkeypatch.setattr("muxgcl.cli.use.run_info", stop)
+        assert ask(capsys, "info", str(trained)) == (status, "", "muxgcl: stopped\n")
+
+
+def wait_for(true: Any) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0278, "27.8 ms"), (2.78, "2.8 s"), (99.94, "99.9 s"), (125, "2 min 5 s"),
+        (7322, "2 h 2 min"),
+    ],
+)  # fmt: skip
+def test_times_come_in_the_unit_that_a_person_would_use(seconds: float, words: str) -> None:
+    assert human_time(seconds) == words
+
+
+def test_scores_are_on_standard_output_with_the_method_and_controls_by_name(
+    own: list[str], trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "run")
+    words = ["run", *own, "--method", "grace", *FAST, "--no-report", "--out", out]
+    commands = (words, ["evaluate", str(trained), "--splits", "2"], ["info", str(trained)])
+    for command in commands:
+        status, text, err = ask(capsys, *command)
+        assert status == 0
+        rows = [line for line in text.splitlines() if line[:2] == "  " and line[2] != " "]
+        names = [line.split("  ")[1] for line in rows]
+        assert names[:7] == [
+            "grace", "raw features", "A X", "A^2 X", "X|AX|A^2X", "untrained encoder",
+            "majority class",
+        ]  # fmt: skip
+        assert "training " in text.splitlines()[-1]
+        assert "accuracy" not in err
+    status, text, err = ask(capsys, *words, "--overwrite", "--no-controls", "--json")
+    assert "controls" not in json.loads(text)["scores"]
+    assert json.loads(text)["verdict"] is None
+    assert "accuracy" in err  # standard output is JSON alone
+
+
+def test_info_of_a_run_is_told_or_printed_as_json(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, text, _ = ask(capsys, "info", str(trained), "--json")
+    assert status == 0
+    found = json.loads(text)
+    assert (found["method"], found["epochs_done"], found["finished"]) == ("grace", 2, True)
+    status, text, _ = ask(capsys, "info", str(trained))
+    assert "2 of 2, loss " in text
+    assert ask(capsys, "info", str(tmp_path))[0] == 2
+
+
+def test_labels_can_be_given_later(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    words = ["train", str(files / "edges.csv"), "--method", "grace", *TINY, "--epochs", "2"]
+    assert command_line([*words, "--quiet", "--device", "cpu", "--out", str(out)]) == 0
+    labels = ["--labels", str(files / "nodes.csv"), "--label-column", "topic"]
+    status, text, err = ask(capsys, "evaluate", str(out), *labels, "--splits", "2", "--json")
+    assert status == 0, err
+    assert json.loads(text)["scores"]["holdout"]["accuracy"]["n"] == 2
+
+
+def test_the_help_page_fits_80_columns_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--help"], ["run", "--help"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "muxgcl", *words],
+            env={**os.environ, "PYTHONPATH": SOURCE, "COLUMNS": "80"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert max(map(len, done.stdout.splitlines())) <= 80
+    for group in ("Training", "Run folder", "Scores", "Reading files", "Output"):
+        assert f"─ {group} ─" in done.stdout
+
+
+def test_the_shell_completes_methods_and_datasets() -> None:
+    for words, want in (("muxgcl run --method mux-g", "mux-gcl"), ("muxgcl run cor", "cora")):
+        done = subprocess.run(
+            [sys.executable, "-m", "muxgcl"],
+            env={
+                **os.environ,
+                "PYTHONPATH": SOURCE,
+                "_MUXGCL_COMPLETE": "complete_bash",
+                "COMP_WORDS": words,
+                "COMP_CWORD": str(len(words.split()) - 1),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.split() == [want]

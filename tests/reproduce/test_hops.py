@@ -1,0 +1,213 @@
+"""`hops`: one training read out in several ways, committees, controls, unseen graphs."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from reproduce_cases import FACTS, fill, result_of
+from torch_geometric.data import Data
+
+from muxgcl.errors import UserError
+from muxgcl.evaluate import cluster, development_hash, holdout, report_half
+from muxgcl.graph import Graph
+from muxgcl.io import open_dataset, planted
+from muxgcl.methods import METHODS
+from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
+from muxgcl.reproduce.check import doubts
+from muxgcl.reproduce.hops import FIRST_SEED, HOP_PARTS, SPLIT_SEED, Hops, members_of
+from muxgcl.reproduce.job import COMMITTEE, LEFT_OUT, READOUTS, Job
+from muxgcl.reproduce.origins import MARKS, mark
+from muxgcl.reproduce.readouts import probed, scores_of
+from muxgcl.reproduce.records import Found, Record, RecordStore, fault_of, make_record
+from muxgcl.reproduce.render import render
+from muxgcl.reproduce.runner import Runner
+from muxgcl.runs.auto import hop_settings
+from muxgcl.runs.fit import fit
+from muxgcl.runs.settings import TrainConfig, split_settings
+
+SCOPE = Scope(datasets=("cora",), seeds=2, splits=2, epochs=2, parts=("main", "auto"))
+
+
+def tiny(name: str, root: Path | None) -> Data:
+    return planted(nodes=60, classes=3, features=12, seed=len(name))
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> RecordStore:
+    """Main and auto on a tiny graph, in one go."""
+    store = RecordStore(tmp_path_factory.mktemp("hops") / "records")
+    told: list[str] = []
+    runner = Runner(store=store, device="cpu", open_graph=tiny)
+    runner.on_failure = lambda job, reason: told.append(reason)
+    outcome = runner.run(plan(["hops"], SCOPE))
+    assert not told, told[0]
+    assert len(outcome.recorded) == len(plan(["hops"], SCOPE)) == 1 + 2 + 1 + 2
+    return store
+
+
+def record_of(store: RecordStore, job: Job) -> Record:
+    record = Found(store.lines()).get(job)
+    assert record is not None
+    return record
+
+
+def embedding(job: Job) -> Any:
+    return fit(job.plan(), Graph.from_data(tiny("cora", None))).embed().numpy()
+
+
+def test_each_readout_is_scored_from_one_training(real: RecordStore) -> None:
+    job = SCOPE.hops.trained("mux-hop", "cora")[1]
+    result, y = record_of(real, job)["result"], tiny("cora", None).y.numpy()
+    assert set(result["tables"]) == {"preset", "last", "all"}
+    assert result["development"] == development_hash(y)
+    weights = {
+        "preset": {},
+        "last": {"readout": "last", "readout_weights": (), "readout_features": 0.0},
+        "all": {"readout_features": 0.0},
+    }
+    for name, change in weights.items():
+        asked = replace(job.plan(), settings=replace(job.plan().settings, **change))
+        z = fit(asked, Graph.from_data(tiny("cora", None))).embed().numpy()
+        want = holdout(z, y, count=2, seed=SPLIT_SEED)
+        assert result["tables"][name]["accuracy"] == pytest.approx(want.accuracies, abs=1e-4)
+    groups = cluster(embedding(job), np.where(report_half(y), y, -1), clusters=3, repeats=2, seed=0)
+    assert result["tables"]["preset"]["nmi"] == pytest.approx(groups.nmi_scores, abs=1e-4)
+    everywhere = cluster(embedding(job), y, repeats=2, seed=0)
+    assert result["tables"]["preset"]["ari_everywhere"] == pytest.approx(
+        everywhere.ari_scores, abs=1e-4
+    )
+
+
+def test_a_committee_is_the_probe_of_its_members_side_by_side(real: RecordStore) -> None:
+    (job,) = SCOPE.hops.committee("cora")
+    assert members_of(job) == SCOPE.hops.trained("mux-hop", "cora")
+    z = np.concatenate([embedding(member) for member in members_of(job)], 1)
+    want = holdout(z, tiny("cora", None).y.numpy(), count=2, seed=SPLIT_SEED)
+    record = record_of(real, job)
+    assert record["result"]["tables"]["preset"]["accuracy"] == pytest.approx(
+        want.accuracies, abs=1e-4
+    )
+    assert record["members"] == 2
+    times = [record_of(real, member)["seconds"] for member in members_of(job)]
+    assert record["seconds"] == pytest.approx(sum(times))
+
+
+def test_members_that_were_recorded_before_are_trained_again_for_the_committee(
+    real: RecordStore, tmp_path: Path
+) -> None:
+    (job,) = SCOPE.hops.committee("cora")
+    alone = RecordStore(tmp_path)
+    outcome = Runner(store=alone, device="cpu", open_graph=tiny).run([job])
+    assert outcome.recorded == [job]
+    assert record_of(alone, job)["result"] == record_of(real, job)["result"]
+
+
+def test_a_second_run_finds_nothing_to_do(real: RecordStore) -> None:
+    runner = Runner(store=real, device="cpu", open_graph=tiny)
+    assert runner.missing(plan(["hops"], SCOPE)) == []
+    more = replace(SCOPE, seeds=3)  # another committee
+    kinds = [job.kind for job in runner.missing(plan(["hops"], more))]
+    assert sorted(kinds) == [COMMITTEE, READOUTS]
+
+
+def test_records_are_sound_but_for_the_half_of_a_planted_graph(real: RecordStore) -> None:
+    assert all("judged on another half" in doubt for doubt in doubts(real.lines()))
+
+
+def test_the_probe_in_one_batch_gives_the_scores_of_the_other() -> None:
+    data = planted(nodes=120, classes=3, features=10, seed=3)
+    x, y = data.x, data.y.numpy()
+    given = (y, 4, 1, "x")
+    one, two = scores_of(x.numpy(), *given), probed(x, *given)
+    for measure, values in one["tables"]["x"].items():
+        assert two["tables"]["x"][measure] == pytest.approx(values, abs=1e-9)
+
+
+def test_seeds_and_splits_are_of_no_search_and_no_other_table() -> None:
+    jobs = plan(["hops"], Scope())
+    assert {job.split_seed for job in jobs} == {SPLIT_SEED}
+    assert {job.protocol for job in jobs} == {"holdout"}
+    others = plan([name for name in ARTEFACTS if name != "hops"], Scope())
+    assert SPLIT_SEED not in {job.split_seed for job in others}
+    assert not {job.seed for job in jobs} & {job.seed for job in others}
+    assert min(job.seed for job in jobs) == FIRST_SEED > 404
+
+
+def test_parts_come_in_the_order_of_their_worth() -> None:
+    jobs = plan(["hops"], Scope(datasets=("cora", "photo")))
+    main = plan(["hops"], Scope(datasets=("cora", "photo"), parts=("main",)))
+    assert jobs[: len(main)] == main
+    assert main.index(Hops().committee("cora")[0]) > max(
+        main.index(job) for job in Hops().trained("mux-hop", "cora")
+    )
+    assert len(jobs) == len(set(jobs))
+    with pytest.raises(UserError, match="unknown part of hops 'mian'; did you mean main"):
+        Scope(parts=("mian",))
+
+
+def test_every_part_adds_jobs() -> None:
+    sizes = [len(plan(["hops"], Scope(parts=(name,)))) for name in HOP_PARTS]
+    assert min(sizes) > 0
+    assert sum(sizes) == len(plan(["hops"], Scope()))
+
+
+def test_unseen_settings_are_what_auto_gives_without_the_graph() -> None:
+    graph = Graph.from_data(open_dataset("cora", None))
+    given, _ = hop_settings(graph, leave_out=["cora"])
+    train, settings = split_settings(given, TrainConfig, METHODS["mux-hop"].Config)
+    job = Hops().trained("mux-hop", "cora", LEFT_OUT)[0]
+    assert (job.plan().train, job.plan().settings) == (train, settings)
+
+
+def test_missing_rows_are_a_dash_and_said_to_be_not_run(tmp_path: Path) -> None:
+    scope = Scope(datasets=("cora",), seeds=2, splits=3)
+    jobs = plan(["hops"], replace(scope, parts=("main",)))
+    rendered = render("hops", fill(tmp_path, jobs), scope)
+    rows = {row[0]: row[1] for row in rendered.tables[0].rows}
+    assert rows["MUX-GCL over hops"] == "86.62 ± 0.47; 0.562 / 0.312; 4 s ‡"
+    assert rows["MUX-GCL over hops, 2 seeds side by side"] == "87.00 ± 0.50; 4 s ‡"
+    assert rows["A^2 X"] == "82.50 ± 0.50; 0.562 / 0.312"
+    assert rows["SIGNA"] == rows["MUX-GCL"] == "—"
+    assert "—: not run" in rendered.tables[0].notes[0]
+    assert "Searched for on the development half: MUX-GCL over hops" in rendered.tables[0].notes[1]
+    changes = {row[0]: row[1] for row in rendered.tables[1].rows}
+    assert changes["last scale alone read out"] == "+0.50 (2 seeds)"
+    assert changes["without affinities"] == "—"
+    assert changes["2 seeds side by side, minus one"] == "+0.38"
+    unseen = {row[0]: row[1] for row in rendered.tables[2].rows}
+    assert unseen["best control"] == "82.50 (A^2 X)"
+    assert unseen["`auto` minus `best`"] == "—"
+    assert {job.method for job in rendered.missing} >= {"signa", "mux-gcl", "mux-hop"}
+
+
+def test_five_seeds_have_an_interval_and_two_have_none(tmp_path: Path) -> None:
+    scope = Scope(datasets=("cora",), splits=6, parts=("main", "auto", "ablation"))
+    rendered = render("hops", fill(tmp_path, plan(["hops"], scope)), scope)
+    changes = {row[0]: row[1] for row in rendered.tables[1].rows}
+    assert changes["without affinities"] == "+0.25 [+0.25, +0.25]*"
+    unseen = {row[0]: row[1] for row in rendered.tables[2].rows}
+    assert unseen["`auto` minus `best`"] == "-0.12 (2 seeds)"
+    assert unseen["`auto` minus best control"] == "+4.00 (2 seeds)"
+
+
+def test_a_record_with_a_split_missing_is_malformed() -> None:
+    (job,) = SCOPE.hops.committee("cora")
+    result = result_of(job)
+    assert fault_of(make_record(job, result, **FACTS), "hops") == ""
+    assert "belongs in hops" in fault_of(make_record(job, result, **FACTS), "table1")
+    result["tables"]["preset"]["accuracy"].pop()
+    assert "not as many scores" in fault_of(make_record(job, result, **FACTS), "hops")
+
+
+def test_marks_say_whose_settings() -> None:
+    assert mark("gae", "paper", "cora") == MARKS["official"] == ""
+    assert mark("mux-gcl", "paper", "cora") == MARKS["mixed"]
+    assert mark("grace", "paper", "photo") == mark("mux-hop", "best", "cora") == MARKS["ours"]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)

@@ -1,0 +1,133 @@
+"""Which measurements are planned, in which order, and what names them."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import groupby
+
+import pytest
+
+from muxgcl.errors import UserError
+from muxgcl.io import DATASETS
+from muxgcl.methods import METHODS
+from muxgcl.reproduce.artefacts import (
+    ARTEFACTS,
+    CHIEF,
+    CONTROLS,
+    PAPER,
+    Scope,
+    needed,
+    plan,
+    trainings,
+)
+from muxgcl.reproduce.job import Job
+from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TABLE3, TABLE4, TABLE5
+
+
+def test_the_paper_is_quoted_as_printed() -> None:
+    assert TABLE1["mux-gcl"]["computers"].text == "90.7±0.1"
+    assert TABLE1["raw"]["pubmed"].mean == 84.8
+    assert TABLE2["dmon"].keys() == {"photo/nmi", "computers/nmi"}
+    assert TABLE3["vgae"]["photo"].text == "93.89±0.10"
+    assert TABLE4["pae"]["photo"].plain == "93.34"
+    assert TABLE5["homogcl"]["cora"].mean == 1.09
+    assert {*TABLE1, *TABLE2, *TABLE5, *METHODS} == set(LABELS)
+
+
+def test_the_ablation_needs_every_variant_on_every_seed() -> None:
+    jobs = needed("table4", Scope())
+    assert Counter(job.variant for job in jobs) == dict.fromkeys([*TABLE4, "script"], 3 * 5)
+    assert {job.dataset for job in jobs} == {"cora", "citeseer", "photo"}
+
+
+def test_variants_change_what_they_are_named_after_and_nothing_else() -> None:
+    settings = {v: Job(method="mux-gcl", dataset="cora", variant=v).plan().settings for v in TABLE4}
+    full = settings["full"]
+    assert full.affinity != "none"
+    assert sum(weight > 0 for weight in full.scale_weights) == 3
+    for variant, last_only, without in (
+        ("neither", True, True),
+        ("pae", True, False),
+        ("mpc", False, True),
+    ):
+        weights = (0.0, 0.0, 1.0) if last_only else full.scale_weights
+        assert settings[variant].scale_weights == weights
+        assert settings[variant].affinity == ("none" if without else full.affinity)
+        assert settings[variant].width == full.width
+
+
+def test_the_scripts_defaults_are_scale_zero_alone_in_its_own_direction() -> None:
+    full, script = (
+        Job(method="mux-gcl", dataset="cora", variant=v).plan().settings for v in ("full", "script")
+    )
+    assert script.scale_weights == (1.0, 0.0, 0.0)
+    assert (script.direction, script.pooling, script.likelihood) == ("released", "residual", "half")
+    own = {name: getattr(full, name) for name in ("scale_weights", "direction", "pooling")}
+    assert replace(script, **own) == full
+
+
+def test_the_full_method_is_run_once_for_all_tables() -> None:
+    scope = Scope(datasets=("cora",))
+    full = scope.scored("mux-gcl", "cora")
+    assert scope.scored("mux-gcl", "cora", "node2vec") == full  # its own affinity is of walks
+    assert set(full) <= set(needed("table1", scope)) & set(needed("table4", scope))
+
+
+def test_no_measurement_is_planned_twice() -> None:
+    jobs = plan(ARTEFACTS, Scope())
+    assert len({(job.hash, job.seed) for job in jobs}) == len(jobs)
+
+
+def test_what_matters_most_comes_first_and_small_graphs_before_large() -> None:
+    jobs = plan(PAPER, Scope())
+    chief = [job for job in jobs if job.method in CHIEF and job.protocol != "paper"]
+    last = max(jobs.index(job) for job in chief)
+    others = [job for job in jobs if job.method not in (*CHIEF, *CONTROLS)]
+    assert last < min(jobs.index(job) for job in others)
+    sizes = [DATASETS[job.dataset].nodes for job in chief]
+    assert sizes == sorted(sizes)
+
+
+def test_seeds_of_one_method_on_one_graph_follow_each_other() -> None:
+    jobs = [job for job in plan(PAPER, Scope()) if job.protocol == "holdout"]
+    runs = [key for key, _ in groupby(jobs, key=lambda j: (j.method, j.variant, j.dataset))]
+    assert len(runs) == len(set(runs))
+
+
+def test_one_training_serves_every_look_at_its_end() -> None:
+    jobs = plan(["table1", "figure1"], Scope(datasets=("cora",), methods=("grace",), seeds=2))
+    first, second = trainings(jobs)
+    assert {(job.kind, job.protocol) for job in first} == {
+        ("scores", "holdout"),
+        ("scores", "paper"),
+        ("similarities", "none"),
+    }
+    assert {job.seed for job in second} == {1}
+
+
+def test_controls_without_chance_are_run_once() -> None:
+    counts = Counter(job.method for job in needed("table1", Scope(datasets=("cora",))))
+    assert (counts["raw"], counts["sgc"], counts["random-gcn"]) == (1, 1, 5)
+
+
+def test_the_hash_knows_settings_and_protocol_but_not_the_seed() -> None:
+    base = {"method": "grace", "dataset": "cora", "protocol": "holdout", "splits": 20}
+    job = Job(**base)
+    assert Job(**base, seed=3).hash == job.hash
+    for change in (
+        {"epochs": 7},
+        {"dataset": "citeseer"},
+        {"splits": 10},
+        {"protocol": "paper"},
+        {"split_seed": 1},
+        {"method": "dgi"},
+    ):
+        assert Job(**(base | change)).hash != job.hash, change
+
+
+def test_unknown_names_are_told() -> None:
+    with pytest.raises(UserError, match="unknown dataset 'coral'; did you mean cora"):
+        Scope(datasets=("coral",))
+    with pytest.raises(UserError, match="unknown method"):
+        Scope(methods=("gracee",))
+    with pytest.raises(UserError, match="at least 1, got 0"):
+        Scope(seeds=0)

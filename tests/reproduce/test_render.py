@@ -1,0 +1,299 @@
+"""Tables and figures from made-up records: golden files, and statistics against brute force.
+
+After a change that is meant: `MUXGCL_GOLDEN=write pytest tests/reproduce/test_render.py`.
+"""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reproduce_cases import FACTS, LEVEL, SMALL, fill, record_of, result_of
+
+from muxgcl.errors import UserError
+from muxgcl.evaluate import paired_difference
+from muxgcl.io.files import append_lines
+from muxgcl.io.schema import read_lines
+from muxgcl.reproduce import coverage, engine, numbers, widths
+from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
+from muxgcl.reproduce.claims import plain_words
+from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
+from muxgcl.reproduce.paper import Printed
+from muxgcl.reproduce.records import Found, RecordStore, make_record
+from muxgcl.reproduce.render import render, told, write, write_figure
+from muxgcl.reproduce.typeset import Table, latex, markdown
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> RecordStore:
+    filled = fill(tmp_path_factory.mktemp("records"))
+    common = {"kind": "epoch", "precision": "fp32", "device": "test device"}
+    rows = [
+        {"nodes": n, "backend": b, "epoch_ms": ms, "peak_mib": mib, **common}
+        for n, b, ms, mib in (
+            (1000, "reference", 10.0, 100.0),
+            (10_000, "reference", 1000.0, 10_000.0),
+            (1000, "chunked", 20.0, 10.0),
+            (10_000, "chunked", 2000.0, 100.0),
+        )
+    ]
+    filled.path("engine").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return filled
+
+
+@pytest.mark.parametrize("artefact", ARTEFACTS)
+@pytest.mark.parametrize(("form", "ending"), [(markdown, "md"), (latex, "tex")])
+def test_tables_are_as_in_the_golden_files(
+    store: RecordStore, artefact: str, form: object, ending: str
+) -> None:
+    assert callable(form)
+    text = "\n".join(form(table) for table in render(artefact, store, SMALL).tables)
+    path = GOLDEN / f"{artefact}.{ending}"
+    if os.environ.get("MUXGCL_GOLDEN") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_every_table_and_figure_is_written(store: RecordStore, tmp_path: Path) -> None:
+    names = set()
+    for artefact in ARTEFACTS:
+        rendered = render(artefact, store, SMALL)
+        assert not rendered.missing
+        names |= {path.name for path in write(rendered, tmp_path)}
+    assert {f"{a}.{e}" for a in ARTEFACTS for e in ("md", "tex")} <= names
+    drawn = {n for n in names if n.endswith((".png", ".svg"))}
+    assert drawn == {
+        f"{a}-{d}.{e}"
+        for a in ("figure1", "figure3", "proposition")
+        for d in ("cora", "photo")
+        for e in ("png", "svg")
+    }
+    assert all((tmp_path / name).stat().st_size > 1000 for name in drawn)
+
+
+def test_without_records_everything_is_missing_and_nothing_breaks(tmp_path: Path) -> None:
+    for artefact in ARTEFACTS:
+        rendered = render(artefact, RecordStore(tmp_path), SMALL)
+        assert rendered.missing
+        write(rendered, tmp_path / "out")
+    assert told(render("table4", RecordStore(tmp_path), SMALL).missing) == [
+        "mux-gcl neither holdout: cora (2), photo (2)",
+        "mux-gcl pae holdout: cora (2), photo (2)",
+        "mux-gcl mpc holdout: cora (2), photo (2)",
+        "mux-gcl holdout: cora (2), photo (2)",
+        "mux-gcl script holdout: cora (2), photo (2)",
+    ]
+
+
+def test_a_run_that_shared_its_device_does_not_slow_a_method_down(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    for job, ms in zip(SMALL.scored("dgi", "cora"), (9.0, 4.0), strict=True):
+        store.append(job.file, record_of(job, epoch_ms=ms, peak_mib=10 * ms))
+    other = SMALL.scored("dgi", "photo")[0]
+    store.append(other.file, record_of(other, epoch_ms=1.0, device="another device"))
+    row = next(line for line in render("table5", store, SMALL).tables[0].rows if line[0] == "DGI")
+    assert row[2].startswith("4 ms, 40 MiB")
+    assert row[3].startswith("—")
+
+
+def test_rows_that_were_trained_elsewhere_are_named(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    for method, device in (("mux-gcl", "one"), ("grace", "one"), ("dgi", "two"), ("raw", "two")):
+        job = SMALL.scored(method, "cora")[0]
+        store.append(job.file, record_of(job, device=device))
+    notes = render("table1", store, SMALL).tables[0].notes
+    assert notes[1:] == ["Trained on two, not on one: DGI (Cora)."]  # a control is not trained
+
+
+def test_a_method_with_clusters_of_its_own_has_a_second_row(tmp_path: Path) -> None:
+    scope = replace(SMALL, datasets=("photo",), methods=("dmon", "grace"))
+    store = fill(tmp_path, [])
+    for method in ("grace", "dmon"):
+        for job in scope.scored(method, "photo"):
+            result = result_of(replace(job, method="grace"))
+            own = {"own_nmi": [0.75], "own_ari": [0.5]} if method == "dmon" else {}
+            store.append(job.file, make_record(job, result | own, **FACTS))
+    rows = {row[0]: row[1] for row in render("table2", store, scope).tables[0].rows}
+    assert list(rows) == ["DMoN", "DMoN, its own clusters", "GRACE"]
+    assert rows["DMoN, its own clusters"].startswith("0.750 ± 0.000 (")
+
+
+def test_means_are_over_all_seeds_and_splits(store: RecordStore) -> None:
+    found = Found(store.lines())
+    got = numbers.summary(found.of(SMALL.scored("grace", "cora")))
+    want = [LEVEL["grace"] + 0.25 * seed + 0.5 * split for seed in (0, 1) for split in (0, 1, 2)]
+    assert got is not None
+    assert got.mean == pytest.approx(np.mean(want))
+    assert got.std == pytest.approx(np.std(want, ddof=1))
+    assert got.n == 6
+
+
+def test_differences_pair_only_what_both_have(tmp_path: Path) -> None:
+    mux, grace = SMALL.scored("mux-gcl", "cora"), SMALL.scored("grace", "cora")
+    found = Found(fill(tmp_path, [*mux, grace[1]]).lines())
+    got = numbers.difference(found, mux, grace)
+    (one,), (two,) = (numbers.scores(found.of([job])) for job in (mux[1], grace[1]))
+    assert got == paired_difference(one, two)
+    assert got is not None
+    assert (got.mean, got.n) == (1.0, 3)
+    assert numbers.difference(found, mux, grace[:1]) is None
+
+
+def test_a_cell_marks_what_falls_short_by_more_than_a_point(store: RecordStore) -> None:
+    seen = numbers.summary(Found(store.lines()).of(SMALL.scored("grace", "cora")))
+    assert seen is not None  # 83.625 on the mean
+    assert numbers.percent(seen, 6, Printed("84.75±0.1")).endswith("(84.75, -1.12 ▼)")
+    assert numbers.percent(seen, 6, Printed("84.5±0.1")).endswith("(84.5, -0.88)")
+    assert "n = 6" in numbers.percent(seen, 100, None)
+    assert numbers.percent(None, 6, Printed("84.6±0.1")) == "— (84.6)"
+
+
+def test_a_difference_has_a_star_only_where_zero_is_left_out() -> None:
+    noise = np.random.default_rng(0).normal(size=(5, 20))
+    none = np.zeros((5, 20))
+    assert numbers.interval(paired_difference(noise + 1, none)).endswith("]*")
+    assert numbers.interval(paired_difference(noise, none)).endswith("]")
+
+
+def test_fewer_than_five_seeds_have_neither_interval_nor_star() -> None:
+    one, two = np.full((4, 20), 3.0), np.zeros((4, 20))
+    assert numbers.interval(paired_difference(one, two)) == "+3.00 (4 seeds)"
+    assert numbers.interval(paired_difference(one[0], two[0])) == "+3.00 (1 seed)"
+
+
+def test_what_rounds_to_zero_is_not_negative() -> None:
+    assert [numbers.signed(x) for x in (-0.001, 0.0, -0.006)] == ["+0.00", "+0.00", "-0.01"]
+
+
+def test_records_of_other_settings_are_not_shown(store: RecordStore) -> None:
+    longer = Scope(datasets=("cora",), methods=("grace",), seeds=2, splits=3, epochs=7)
+    assert len(render("table2", store, longer).missing) == 2
+
+
+def test_times_are_compared_on_one_device(tmp_path: Path) -> None:
+    store = fill(tmp_path, SMALL.scored("mux-gcl", "cora"))
+    (grace,) = SMALL.scored("grace", "photo")[:1]
+    store.append("table1", record_of(grace, device="another"))
+    main = render("table5", store, SMALL).tables[0]
+    cells = {row[0]: row[2:] for row in main.rows}
+    assert cells["MUX-GCL"][0].startswith("12.5 ms, 340 MiB")
+    assert cells["GRACE"][1] == "— (50 ms)"
+    assert "test device" in main.notes[0]
+
+
+def test_plain_words_sort_claims_by_what_the_records_say(
+    store: RecordStore, tmp_path: Path
+) -> None:
+    holds, fails = plain_words(Found(store.lines()), SMALL)
+    assert "more accurate than GRACE" not in holds + fails  # two seeds say nothing either way
+    assert "T_D and T_S are positive as the paper says: Cora (31 to 31 % of pairs)" in fails
+    assert "L_GR < L_MUX through training: Cora (1 of 2 points)" in fails
+    assert plain_words(Found([]), SMALL) == []
+    five = replace(SMALL, seeds=5, splits=5)
+    (tmp_path / "five").mkdir()
+    holds, _ = plain_words(Found(fill(tmp_path / "five", plan(ARTEFACTS, five)).lines()), five)
+    assert "more accurate than GRACE on the same seeds and splits: Cora (+1.00" in holds
+
+
+def test_latex_escapes_what_it_must() -> None:
+    table = Table("t", "a_b & 5 %", ["", "x"], [["r", "-1.5 ± 2"]])
+    text = latex(table)
+    assert r"\caption{a\_b \& 5 \%}" in text
+    assert r"r & $-$1.5 $\pm$ 2 \\" in text
+
+
+def test_only_what_stands_between_the_markers_is_replaced() -> None:
+    text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    assert with_block(text, r"new \1", "x") == f"before\n{BEGIN}\n\nnew \\1\n{END}\nafter\n"
+    for broken in ("", BEGIN, f"{END} {BEGIN}", text + text):
+        with pytest.raises(UserError, match="x needs one"):
+            with_block(broken, "new", "x")
+
+
+def test_readme_and_docs_show_what_the_records_give() -> None:
+    """If this fails: `make results`."""
+    for path, block in blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path)), f"{path} is not up to date"
+
+
+def test_the_engines_figures_are_those_of_the_records() -> None:
+    for path, block in engine.blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path), "engine"), f"{path} is not up to date"
+
+
+def test_the_coverage_of_intervals_is_that_of_the_records() -> None:
+    for path, block in coverage.blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path), "coverage"), f"{path} is not up to date"
+
+
+def test_recorded_intervals_cover_from_five_seeds_on_and_are_not_given_before() -> None:
+    rows = read_lines(ROOT / "records" / "coverage.jsonl")
+    now = [row for row in rows if row["interval"] == "t"]
+    assert {row["seeds"] for row in now} == {1, 3, 5, 10}
+    for row in now:
+        if row["seeds"] < 5:
+            assert row["coverage"] is None, row
+        else:
+            assert 0.93 <= row["coverage"] <= 0.97, row
+
+
+def test_parity_is_told_with_its_standard_error_and_interval(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    fast, plain = rng.normal(85, 0.1, size=(2, 5, 20))
+    gap = paired_difference(fast, plain)
+    roads = {
+        "fast": {"mean": 85.004, "std": 0.5, "n": 4},
+        "plain": {"mean": 84.996, "std": 1, "n": 4},
+    }
+    scores = {"fast": fast.tolist(), "plain": plain.tolist()}
+    row = {"dataset": "cora", "epochs": 120, "accuracy": roads, "per_split": scores}
+    (tmp_path / "parity.jsonl").write_text(json.dumps(row) + "\n")
+    (line,) = engine.parity_table(tmp_path / "parity.jsonl").rows
+    said = f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
+    assert line == ["Cora", "120", "85.00 ± 0.25", "85.00 ± 0.50", said]
+
+
+def test_figures_in_the_docs_are_those_of_the_records(tmp_path: Path) -> None:
+    store = RecordStore(ROOT / "records")
+    drawn = []
+    for artefact in ("figure1", "figure3", "proposition"):
+        rendered = render(artefact, store, Scope())
+        for name in rendered.drawn:
+            drawn += write_figure(rendered, name, tmp_path, ["svg"])
+    assert len(drawn) == 6
+    for file in drawn:
+        shown = ROOT / "docs" / "figures" / file.name
+        assert shown.read_bytes() == file.read_bytes(), f"run `make results`: {file.name}"
+
+
+def test_the_plan_of_made_up_records_is_complete(store: RecordStore) -> None:
+    assert len(store.lines()) == len(plan(ARTEFACTS, SMALL))
+
+
+def test_the_table_of_widths_is_that_of_the_records() -> None:
+    for path, block in widths.blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path), "width"), f"{path} is not up to date"
+
+
+def test_a_width_is_shown_beside_the_full_readout(tmp_path: Path) -> None:
+    assert {cell for row in widths.width_table(tmp_path / "none").rows for cell in row[1:]} == {"—"}
+    facts = {"dataset": "photo", "columns": 3817, "labels": "development"}
+    lines = [
+        {**facts, "width": 256, "accuracy": [90.0, 92.0]},
+        {**facts, "width": 256, "accuracy": [92.0, 94.0]},
+        {**facts, "width": None, "accuracy": [93.0, 93.0]},
+    ]
+    append_lines(tmp_path / "width.jsonl", lines)
+    rows = {row[0]: row[4] for row in widths.width_table(tmp_path / "width.jsonl").rows}
+    assert rows["256"] == "92.00 (-1.00)"
+    assert rows["full"] == "93.00 (3,817)"
+    assert rows["512"] == "—"

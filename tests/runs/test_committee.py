@@ -1,0 +1,273 @@
+"""Several seeds side by side in one embedding, and its compression to fewer columns."""
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+import muxgcl
+from muxgcl import MuxGCL, NodeEmbedder, Observer, RunOptions, UserError
+from muxgcl.io import planted
+from muxgcl.runs import compress
+from muxgcl.runs.committee import side_by_side
+from muxgcl.runs.compress import learn_map
+from muxgcl.runs.fit import Stopped
+from muxgcl.runs.folder import Run
+from muxgcl.runs.loop import Epoch
+
+OPTIONS = RunOptions(
+    method="grace",
+    preset="quick",
+    settings={"width": 8, "projection": 8},
+    epochs=4,
+    splits=2,
+    device="cpu",
+    controls=False,
+    report=False,
+)
+
+
+def unit(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
+
+
+class StopsAt(Observer):
+    """Asks for a stop after so many epochs, over all members."""
+
+    def __init__(self, epoch: int) -> None:
+        self.left = epoch
+
+    def epochs(self, block: list[Epoch], total: int) -> None:
+        self.left -= len(block)
+        if self.left == 0:
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_members_are_the_runs_of_single_seeds_side_by_side(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    three = muxgcl.run(data, replace(OPTIONS, seed=5, members=3, out=tmp_path / "three"))
+    single = [
+        muxgcl.run(data, replace(OPTIONS, seed=seed, out=tmp_path / str(seed))).embedding
+        for seed in (5, 6, 7)
+    ]
+    want = np.hstack([unit(table) for table in single]) / np.sqrt(3)
+    np.testing.assert_allclose(three.embedding, want, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(three.embedding, axis=1), 1, atol=1e-6)
+    assert three.scores == Run(tmp_path / "three").scores()
+    assert three.to_dict()["members"] == 3
+    assert Run(tmp_path / "three").config()["run"]["members"] == 3
+    for k, seed in enumerate((5, 6, 7)):
+        mine, theirs = Run(tmp_path / "three", k), Run(tmp_path / str(seed))
+        assert [line["loss"] for line in mine.metrics()] == [
+            line["loss"] for line in theirs.metrics()
+        ]
+        for name, tensor in mine.checkpoint()[0].items():
+            assert torch.equal(tensor, theirs.checkpoint()[0][name])
+
+
+def test_one_member_is_the_run_without_members(tmp_path: Path) -> None:
+    result = muxgcl.run(planted(nodes=60), replace(OPTIONS, out=tmp_path / "run", members=1))
+    assert "members" not in Run(tmp_path / "run").config()["run"]
+    assert not list((tmp_path / "run").glob("member-*"))
+    assert result.embedding.shape == (60, 8)
+
+
+@pytest.mark.parametrize("epoch", [2, 6, 11])
+def test_a_committee_stopped_in_any_member_goes_on_to_the_same_bits(
+    tmp_path: Path, epoch: int
+) -> None:
+    data = planted(nodes=60)
+    options = replace(OPTIONS, members=3, output_width=5)
+    whole = muxgcl.run(data, replace(options, out=tmp_path / "whole"))
+    stopped = replace(options, out=tmp_path / "run")
+    where = rf"epoch {(epoch - 1) % 4 + 1} of 4 \(member {(epoch - 1) // 4 + 1} of 3\)"
+    with pytest.raises(Stopped, match=where):
+        muxgcl.run(data, stopped, observer=StopsAt(epoch))
+    resumed = muxgcl.run(data, replace(stopped, resume=True))
+    assert np.array_equal(resumed.embedding, whole.embedding)
+    assert resumed.scores == whole.scores
+    for k in range(3):
+        mine, theirs = (Run(tmp_path / name, k).checkpoint()[0] for name in ("run", "whole"))
+        assert all(torch.equal(mine[name], theirs[name]) for name in theirs)
+
+
+def test_a_stopped_committee_has_no_embedding_yet(tmp_path: Path) -> None:
+    data, options = planted(nodes=60), replace(OPTIONS, members=2, out=tmp_path / "run")
+    with pytest.raises(Stopped):
+        muxgcl.run(data, options, observer=StopsAt(2))
+    with pytest.raises(UserError, match="has no checkpoint of member 2"):
+        muxgcl.embed(tmp_path / "run", data)
+
+
+def test_members_are_added_by_resume_and_never_taken_away(tmp_path: Path) -> None:
+    data, options = planted(nodes=60), replace(OPTIONS, out=tmp_path / "run")
+    muxgcl.run(data, options)
+    grown = muxgcl.run(data, replace(options, members=2, resume=True))
+    want = muxgcl.run(data, replace(options, members=2, out=tmp_path / "want"))
+    assert np.array_equal(grown.embedding, want.embedding)
+    with pytest.raises(UserError, match=r"another number of members \(2\)"):
+        muxgcl.run(data, replace(options, resume=True))
+    muxgcl.run(data, replace(options, overwrite=True))
+    assert not list((tmp_path / "run").glob("member-*"))
+
+
+def test_another_width_is_had_by_resume_without_training(tmp_path: Path) -> None:
+    data, options = planted(nodes=60), replace(OPTIONS, out=tmp_path / "run", output_width=5)
+    muxgcl.run(data, options)
+    seen = StopsAt(-1)
+    narrow = muxgcl.run(data, replace(options, output_width=3, resume=True), observer=seen)
+    assert seen.left == -1
+    want = muxgcl.run(data, replace(options, output_width=3, out=tmp_path / "want"))
+    assert np.array_equal(narrow.embedding, want.embedding)
+    with pytest.raises(UserError, match=r"another output_width \(3\); this command asks for None"):
+        muxgcl.run(data, replace(options, output_width=None, resume=True))
+
+
+def test_a_new_graph_is_embedded_by_all_members_and_the_map_of_training(tmp_path: Path) -> None:
+    data, other = planted(nodes=60), planted(nodes=80, seed=4)
+    options = replace(OPTIONS, members=2, output_width=6)
+    run = muxgcl.run(data, replace(options, out=tmp_path / "run"))
+    assert np.array_equal(muxgcl.embed(run.path, data).table, run.embedding)
+    single = [
+        muxgcl.embed(
+            muxgcl.run(data, replace(OPTIONS, seed=seed, out=tmp_path / str(seed))).path, other
+        ).table
+        for seed in (0, 1)
+    ]
+    wide = np.hstack([unit(table) for table in single]) / np.sqrt(2)
+    want = wide @ Run(run.path).output_map().numpy()
+    np.testing.assert_allclose(muxgcl.embed(run.path, other).table, want, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["grace", "sgc", "deepwalk", "mux-hop"])
+def test_every_method_has_an_output_width(tmp_path: Path, name: str) -> None:
+    settings = {
+        "mux-hop": {"hidden": 8, "width": 8, "affinity": "none"},
+        "grace": {"width": 8},
+        "deepwalk": {"width": 8, "walks": 1},
+    }.get(name, {})
+    epochs = None if name == "sgc" else 1
+    options = replace(OPTIONS, method=name, settings=settings, preset="best", epochs=epochs)
+    options = replace(options, score=False)
+    data = planted(nodes=60)
+    full = muxgcl.run(data, replace(options, out=tmp_path / "full")).embedding
+    narrow = muxgcl.run(data, replace(options, out=tmp_path / "run", output_width=4))
+    assert narrow.embedding.shape == (60, 4)
+    want = full @ Run(narrow.path).output_map().numpy()
+    np.testing.assert_allclose(narrow.embedding, want, atol=1e-5)
+
+
+def test_an_output_wider_than_the_readout_is_refused_before_training(tmp_path: Path) -> None:
+    options = replace(OPTIONS, members=2, output_width=17, out=tmp_path / "run")
+    with pytest.raises(UserError, match="from 1 to 16, the width of what is read out, got 17"):
+        muxgcl.run(planted(nodes=60), options)
+    assert not (tmp_path / "run").exists()
+    for wrong in ({"members": 0}, {"output_width": 0}):
+        with pytest.raises(UserError, match="must be at least 1, got 0"):
+            muxgcl.run(planted(nodes=60), replace(OPTIONS, **wrong))
+
+
+def test_protocol_paper_is_of_one_training(tmp_path: Path) -> None:
+    options = replace(OPTIONS, members=2, protocols=("paper",), out=tmp_path / "run")
+    with pytest.raises(UserError, match="not of several members"):
+        muxgcl.run(planted(nodes=60), options)
+
+
+def test_seeds_of_committees_share_no_member(tmp_path: Path) -> None:
+    options = replace(OPTIONS, members=2, score=False, out=tmp_path)
+    found = muxgcl.run_seeds(planted(nodes=60), 2, options)
+    assert [one.plan.seed for one in found.runs] == [0, 2]
+
+
+def test_the_estimator_has_members_and_a_width(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    settings = {"preset": "quick", "params": {"width": 8, "projection": 8}, "epochs": 4}
+    embedder = NodeEmbedder("grace", **settings, members=2, output_width=6, device="cpu").fit(data)
+    run = muxgcl.run(data, replace(OPTIONS, members=2, output_width=6, out=tmp_path / "run"))
+    assert np.array_equal(embedder.embedding_, run.embedding)
+    assert_close(torch.tensor(embedder.transform(data)), torch.tensor(run.embedding))
+    assert MuxGCL(members=3, output_width=4).get_params()["members"] == 3
+
+
+def test_hidden_links_are_predicted_by_the_whole_committee(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    found = []
+    for members in (1, 2):
+        options = replace(OPTIONS, members=members, score=False, out=tmp_path / str(members))
+        run = muxgcl.run(data, options)
+        found.append(muxgcl.predict_links(run.path, data, repeats=1).scores["link"]["auc"]["mean"])
+    assert found[0] != found[1]
+
+
+# the map ----------------------------------------------------------------------------------------
+
+
+def test_the_map_is_the_leading_right_singular_vectors_of_unit_rows() -> None:
+    table = torch.randn(50, 12) @ torch.randn(12, 12)
+    rows = unit(table.double().numpy())
+    _, _, vectors = np.linalg.svd(rows)
+    found = learn_map(table, 5).double().numpy()
+    for k in range(5):
+        want = vectors[k] * np.sign(vectors[k][np.abs(vectors[k]).argmax()])
+        np.testing.assert_allclose(found[:, k], want, atol=1e-5)
+    assert (found[np.abs(found).argmax(0), range(5)] > 0).all()
+
+
+def test_a_map_of_full_width_keeps_every_product() -> None:
+    table = torch.randn(30, 7)
+    out = table @ learn_map(table, 7)
+    assert_close(out @ out.T, table @ table.T, atol=1e-4, rtol=1e-4)
+
+
+def test_blocks_of_rows_do_not_change_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = torch.randn(40, 9) @ torch.randn(9, 9)
+    table[3] = 0
+    whole = learn_map(table, 4)
+    monkeypatch.setattr(compress, "ROWS", 7)
+    assert_close(learn_map(table, 4), whole)
+
+
+def test_many_columns_are_mapped_by_subspace_iteration_to_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scales = 0.7 ** torch.arange(60)
+    table = torch.randn(200, 60) * scales
+    exact = learn_map(table, 4)
+    monkeypatch.setattr(compress, "EXACT", 10)
+    monkeypatch.setattr(compress, "SPARE", 8)
+    assert_close(learn_map(table, 4), exact, atol=1e-5, rtol=1e-4)
+
+
+def test_more_columns_than_nodes_are_mapped_too() -> None:
+    table = torch.randn(6, 20)
+    out = table @ learn_map(table, 6)
+    assert_close(out @ out.T, table @ table.T, atol=1e-4, rtol=1e-4)
+
+
+def test_zero_rows_of_a_member_stay_zero() -> None:
+    one, two = torch.randn(5, 3), torch.randn(5, 4)
+    one[2] = 0
+    found = side_by_side([one, two])
+    assert found[2, :3].eq(0).all()
+    assert_close(found[2].norm(), torch.tensor(0.5**0.5))
+    assert side_by_side([one]) is one
+
+
+def test_a_damaged_map_is_named(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    run = muxgcl.run(data, replace(OPTIONS, output_width=4, out=tmp_path / "run"))
+    good = Run(run.path).output_map()
+    Run(run.path).save_output_map(good[:5])
+    with pytest.raises(UserError, match="is for 5 columns, but 8 are read out"):
+        muxgcl.embed(run.path, data)
+    Run(run.path).output_file.write_bytes(b"nonsense")
+    with pytest.raises(UserError, match=r"output\.safetensors is damaged"):
+        muxgcl.embed(run.path, data)
+    Run(run.path).output_file.unlink()
+    with pytest.raises(UserError, match="has no map to its output_width yet"):
+        muxgcl.embed(run.path, data)
