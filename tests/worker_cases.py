@@ -101,9 +101,12 @@ def plan(method: str = "mux-gcl", epochs: int = 10, **changes: Any) -> Plan:
     names = ("anchors", "keys", "seed")
     rest = {name: changes.pop(name) for name in names if name in changes}
     values = {"width": 8, "projection": 8, "epochs": epochs, "lr": 1e-2, **changes}
-    if method == "mux-gcl":
+    if method.startswith("mux"):
         values |= {"affinity_epochs": 1}
-    return Plan.make(method, "quick", overrides=values, device="cpu", **rest)
+    if method == "mux-hop":  # with entries that are dropped inside the network
+        values |= {"hidden": 12, "projection_out": 8, "dropout": 0.4, "ema": 0.9}
+    preset = "best" if method == "mux-hop" else "quick"
+    return Plan.make(method, preset, overrides=values, device="cpu", **rest)
 
 
 def trained(workers: Workers | None, made: Plan, run: str | None = None) -> dict[str, Any]:
@@ -129,10 +132,30 @@ def parity(workers: Workers) -> dict[str, Any]:
 
 PLANS = {
     "mux-gcl": plan(),
+    "mux-hop": plan("mux-hop"),
     "grace": plan("grace"),
     "sampled": plan(anchors=11, keys=20),
+    "sampled hop": plan("mux-hop", anchors=11, keys=20),
     "square": plan("grace", anchors=12, keys=12),
 }
+SHORT = {
+    "mux-gcl": plan(epochs=2),
+    "mux-hop": plan("mux-hop", epochs=2),
+    "sampled hop": plan("mux-hop", epochs=2, anchors=11, keys=20),
+}
+
+
+def short_parity(workers: Workers) -> dict[str, Any]:
+    """The same with 1, 2, ... of the workers, and two steps."""
+    found = {}
+    for world in range(1, workers.world + 1):
+        group = dist.new_group(range(world))
+        if workers.rank < world:
+            some = replace(workers, world=world, group=group)
+            steps = {name: trained(some, made) for name, made in SHORT.items()}
+            found[str(world)] = {"contrasts": contrasts(some), "steps": steps}
+        dist.barrier()
+    return found
 
 
 def stopped_early(workers: Workers, run: str, epochs: int) -> str:

@@ -8,6 +8,8 @@ from reproduce_cases import SMALL, fill
 
 from muxgcl.cli import commands  # noqa: F401  (each module adds its commands)
 from muxgcl.cli.app import run
+from muxgcl.reproduce.job import Job
+from muxgcl.reproduce.runner import Outcome, Runner
 from muxgcl.reproduce.searches import HALVES
 
 GRACE = SMALL.scored("grace", "cora")
@@ -95,3 +97,21 @@ def test_mistakes_are_one_line_and_status_two(
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("muxgcl: ")
     assert reason in last
+
+
+def test_each_shard_runs_its_own_share(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs: list[list[Job]] = []
+    monkeypatch.setattr(Runner, "run", lambda self, given: jobs.append(given) or Outcome())
+    where = ["--records", str(tmp_path / "records"), "--out", str(tmp_path / "out")]
+    only = ["--datasets", "cora", "--methods", "raw,grace", "--seeds", "2", "--splits", "3"]
+    for shard in ([], ["--shard", "1/2"], ["--shard", "2/2"]):
+        assert run(["reproduce", "table1", *shard, *only, *where]) == 0
+    every, first, second = jobs
+    assert sorted(first + second, key=str) == sorted(every, key=str)
+    assert first
+    assert second
+    capsys.readouterr()
+    assert run(["reproduce", "table1", "--shard", "3/2", *only, *where]) == 2
+    assert "a shard is i/n with i from 1 to n" in capsys.readouterr().err

@@ -193,11 +193,11 @@ def test_views_lose_single_entries_and_keep_their_mean(sparse: bool) -> None:
     twice = torch.cat([x, x])
     mean = torch.zeros_like(twice)
     for _ in range(1500):
-        features = dropped(graph, (0, 0), 0.4).features
+        features = dropped(graph, (0.0, 0.0), 0.4).features
         mean += (features @ torch.eye(30)) / 1500
     assert torch.equal(mean == 0, twice == 0)
     assert_close(mean, twice, rtol=0, atol=0.12)  # five standard errors
-    single = dropped(graph, (0, 0), 0.4).features @ torch.eye(30)
+    single = dropped(graph, (0.0, 0.0), 0.4).features @ torch.eye(30)
     assert {round(float(v), 4) for v in single.unique()} == {0.0, round(1 / 0.6, 4)}
     assert not torch.equal(*single.chunk(2))  # each view has its own
 
@@ -205,7 +205,7 @@ def test_views_lose_single_entries_and_keep_their_mean(sparse: bool) -> None:
 def test_the_gradient_of_dropped_entries_sees_the_same_mask() -> None:
     x = (torch.rand(12, 30) < 0.08).float()
     graph = Graph.from_data(Data(x=x, edge_index=torch.randint(12, (2, 20))))
-    features = dropped(graph, (0, 0), 0.5).features
+    features = dropped(graph, (0.0, 0.0), 0.5).features
     table = features @ torch.eye(30)
     weight = torch.randn(30, 4, requires_grad=True)
     upstream = torch.randn(24, 4)
@@ -278,7 +278,7 @@ def test_every_option_resumes_to_the_same_embedding_and_never_leaves_it_to_chanc
 def test_batch_normalisation_in_training_uses_the_nodes_at_hand() -> None:
     graph = graph_of(nodes=40)
     method = method_of(graph, norm="batch", dropout=0)
-    view = dropped(method.scaled(graph), (0, 0), 0.3)
+    view = dropped(method.scaled(graph), (0.0, 0.0), 0.3)
     nodes = method.encoder(view)
     assert_close(nodes.mean(0), torch.zeros(8), rtol=0, atol=1e-5)
     before = method.encoder.norms[0].running_mean.clone()

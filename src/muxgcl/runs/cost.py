@@ -158,7 +158,8 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
     training = NUMBER * BACKWARD * work.kept
     needed = max(training, embedding(graph, shape)) + NUMBER * 5 * work.weights
     needed += tables(graph, shape)
-    total = plan.train.epochs * epoch + prepare
+    prepare *= plan.members  # each has a seed, and so an affinity, of its own
+    total = plan.members * plan.train.epochs * epoch + prepare
     return Cost(total, here + needed, prepare, "GPU" if on_gpu else "CPU")
 
 

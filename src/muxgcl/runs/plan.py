@@ -133,7 +133,7 @@ class Plan:
         for name in ("method", "preset", "dataset"):
             if name not in run:
                 raise UserError(f"config.toml: run.{name} is missing")
-        known = {f.name: run[f.name] for f in fields(cls) if f.name in run}
+        known = {f.name: run[f.name] for f in fields(cls) if run.get(f.name) is not None}
         if device is not None:
             known["device"] = device
         try:

@@ -122,6 +122,13 @@ def test_twice_the_epochs_take_twice_the_time_after_the_preparation() -> None:
     assert two.seconds - two.prepare == pytest.approx(2 * (one.seconds - one.prepare))
 
 
+def test_members_take_as_many_times_as_long() -> None:
+    one, three = (
+        estimate(replace(plan(), members=k), GRAPHS["dense"], FAST).seconds for k in (1, 3)
+    )
+    assert three == pytest.approx(3 * one)
+
+
 def test_rates_are_measured_and_an_estimate_is_one_line() -> None:
     rates = calibrate(plan(), GRAPHS["dense"])
     assert all(getattr(rates, name) > 0 for name in Rates.__dataclass_fields__)

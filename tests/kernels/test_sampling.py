@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from test_kernels import gradients, pair_weight, unit
+from test_backends import gradients, pair_weight, unit
 from torch import Tensor
 from torch.testing import assert_close
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from cli_cases import ask
 
 from muxgcl.errors import UserError
 from muxgcl.io import sbm
@@ -161,3 +162,20 @@ def test_a_damaged_folder_is_named_in_one_line(copy: Path, damage, told: str) ->
 def test_a_model_that_cannot_be_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(UserError, match="got"):
         Sbm(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_command_line_makes_a_graph_that_a_run_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "made"
+    words = ["datasets", "make", "sbm", "--nodes", "60", "--classes", "3", "--out", str(folder)]
+    status, out, _ = ask(capsys, *words, "--features", "50", "--json")
+    assert status == 0
+    assert json.loads(out)["nodes"] == 60
+    loaded = load(folder)
+    assert loaded.tensors.num_nodes == 60
+    assert len(set(loaded.tensors.y.tolist())) == 3
+    status, _, told = ask(capsys, *words)
+    assert (status, told.count("\n")) == (2, 1)
+    status, out, _ = ask(capsys, "datasets", "--json")
+    assert {"cora", "pubmed"} <= {row["dataset"] for row in json.loads(out)["datasets"]}

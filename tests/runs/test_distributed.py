@@ -1,14 +1,17 @@
 """Many workers against one process: the same loss, gradients, training and checkpoints."""
 
+import json
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import worker_cases as cases
+from cli_cases import command_line
 from torch.testing import assert_close
 from worker_cases import GRAPH, together
 
@@ -16,6 +19,7 @@ from muxgcl.errors import UserError
 from muxgcl.kernels.ring import Workers, bounds
 from muxgcl.runs.distributed import joined
 from muxgcl.runs.folder import Run
+from muxgcl.runs.plan import Plan
 
 WORLDS = [1, 2, 3, 4]
 # mp.spawn and Gloo leave a socket or two to the garbage collector
@@ -32,13 +36,37 @@ def test_shares_differ_by_one_at_most_and_leave_nothing_out() -> None:
             assert max(sizes) - min(sizes) <= 1
 
 
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """What each of three workers found, of which the first 1, 2 and 3 have worked together."""
+    return together(3, tmp_path_factory.mktemp("few"), cases.short_parity)
+
+
 @pytest.fixture(scope="module", params=WORLDS)
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """What each of so many workers found."""
     return together(request.param, tmp_path_factory.mktemp("workers"), cases.parity)
 
 
+@pytest.mark.parametrize("world", [1, 2, 3])
+def test_a_few_workers_find_the_loss_gradients_and_steps_of_one(few: list[Any], world: int) -> None:
+    mine = [worker[str(world)] for worker in few[:world]]
+    check_contrasts(mine)
+    check_steps(mine, cases.SHORT)
+
+
+@pytest.mark.slow
 def test_the_ring_finds_the_loss_and_the_gradients_of_one_process(found: list[Any]) -> None:
+    check_contrasts(found)
+
+
+@pytest.mark.slow
+def test_ten_steps_together_are_ten_steps_alone(found: list[Any]) -> None:
+    check_steps(found, cases.PLANS)
+
+
+def check_contrasts(found: list[Any]) -> None:
+    """Shares of loss and gradients add up to what one process finds."""
     found = [worker["contrasts"] for worker in found]
     for name in found[0]:
         total = [torch.stack(parts).sum(0) for parts in zip(*(f[name] for f in found), strict=True)]
@@ -51,8 +79,9 @@ def test_the_ring_finds_the_loss_and_the_gradients_of_one_process(found: list[An
         assert_close(total, want)
 
 
-def test_ten_steps_together_are_ten_steps_alone(found: list[Any]) -> None:
-    for name, made in cases.PLANS.items():
+def check_steps(found: list[Any], plans: dict[str, Plan]) -> None:
+    """Losses and weights are those of one process, and the same on all workers."""
+    for name, made in plans.items():
         want, steps = cases.trained(None, made), [worker["steps"][name] for worker in found]
         for got in steps:
             assert_close(got["losses"], want["losses"], rtol=1e-4, atol=1e-5)
@@ -61,6 +90,7 @@ def test_ten_steps_together_are_ten_steps_alone(found: list[Any]) -> None:
         assert all(torch.equal(first[key], last[key]) for key in first)
 
 
+@pytest.mark.slow
 def test_a_run_stopped_on_two_workers_goes_on_with_three_and_with_one(tmp_path: Path) -> None:
     want = cases.trained(None, cases.plan())
     run = tmp_path / "run"
@@ -79,6 +109,7 @@ def test_a_run_stopped_on_two_workers_goes_on_with_three_and_with_one(tmp_path: 
     assert [line["epoch"] for line in Run(run).metrics()] == [*range(1, 11)]
 
 
+@pytest.mark.slow
 def test_mistakes_are_one_line_on_every_worker(tmp_path: Path) -> None:
     for found in together(3, tmp_path, cases.mistakes):
         assert found["graph"] == "worker 2 has other graph than worker 0"
@@ -91,6 +122,7 @@ def test_mistakes_are_one_line_on_every_worker(tmp_path: Path) -> None:
         assert found["fine"] == "trained"
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_in_an_epoch_ends_the_run_with_its_last_checkpoint(
     tmp_path: Path,
 ) -> None:
@@ -149,6 +181,7 @@ def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
 
 
+@pytest.mark.slow
 def test_torchrun_brings_its_workers_together(tmp_path: Path) -> None:
     script = tmp_path / "join.py"
     script.write_text(
@@ -165,3 +198,36 @@ def test_torchrun_brings_its_workers_together(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "0-of-2").exists()
     assert (tmp_path / "1-of-2").exists()
+
+
+def torchrun(folder: Path, *words: str, workers: int = 2) -> subprocess.CompletedProcess[str]:
+    """`muxgcl WORDS` on so many workers."""
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(workers)]
+    return subprocess.run(
+        [sys.executable, *launch, "-m", "muxgcl", *words],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=folder,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_a_run_under_torchrun_is_that_of_one_process_and_the_first_worker_alone_speaks(
+    tmp_path: Path,
+) -> None:
+    words = ["run", "cora", "--method", "grace", "--preset", "quick", "--device", "cpu"]
+    words += ["--epochs", "3", "--splits", "2", "--no-controls", "--no-report", "--json", "--quiet"]
+    done = torchrun(tmp_path, *words, "--out", "two")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)  # one object: nobody else has written anything
+    assert done.stderr.count("embeddings:") == 1
+    assert command_line([*words, "--out", str(tmp_path / "one")]) == 0
+    one, two = (np.load(tmp_path / name / "embeddings.npz") for name in ("one", "two"))
+    assert_close(one["embedding"], two["embedding"], rtol=1e-2, atol=1e-3)
+    assert found["epochs"] == 3
+    again = torchrun(tmp_path, *words, "--out", "two")
+    assert again.returncode != 0
+    assert again.stderr.count("holds a run already") == 1
+    assert again.stderr.count("muxgcl: ") == 1
