@@ -60,11 +60,11 @@ def budget(
     """
     if plan.method not in COUNTED:
         return Budget(plan)
-    make_ready(plan, graph)  # what is wrong with the plan is told before its time
     on_gpu = pick_device(plan.device).type == "cuda"
     short = graph.num_nodes < LARGE_FOR_GPU if on_gpu else cost.quick(plan, graph)
     if short and not always:
         return Budget(plan)
+    make_ready(plan, graph)  # what is wrong with the plan is told before its time
     if on_measure is not None:
         on_measure()
     rates = cost.calibrate(plan, graph)
