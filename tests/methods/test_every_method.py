@@ -78,12 +78,14 @@ def test_training_lowers_the_loss(name: str) -> None:
 def test_with_divided_rows_only_their_direction_counts(name: str) -> None:
     data = planted(nodes=60, featureless=3)
     stretched = Data(x=data.x * (0.1 + 10 * torch.rand(60, 1)), edge_index=data.edge_index)
+    # propagated features beside the scales are never divided
+    bare = {"readout_features": 0.0} if name == "mux-hop" else {}
     found = {}
     for divided in (True, False):
         for kind, given in (("plain", data), ("stretched", stretched)):
             graph = Graph.from_data(given)
             with seeded(0):
-                method, _ = made(name, graph, row_normalize=divided)
+                method, _ = made(name, graph, row_normalize=divided, **bare)
                 method.prepare(graph)
                 found[divided, kind] = total(method.loss(graph)), embed(method, graph)
     assert_close(found[True, "plain"], found[True, "stretched"], rtol=1e-4, atol=1e-5)

@@ -129,5 +129,5 @@ def test_unknown_names_are_told() -> None:
         Scope(datasets=("coral",))
     with pytest.raises(UserError, match="unknown method"):
         Scope(methods=("gracee",))
-    with pytest.raises(UserError, match="at least 1, got 0"):
+    with pytest.raises(UserError, match="from 1 to 10,000, got 0"):
         Scope(seeds=0)
