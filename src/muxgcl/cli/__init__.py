@@ -1,8 +1,10 @@
 """The command line: `muxgcl run GRAPH` and its parts."""
 
 import os
+import signal
 import sys
 from contextlib import suppress
+from types import FrameType
 
 
 def main() -> None:
@@ -15,8 +17,11 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal shows \\xe9
     try:
+        before = signal.signal(signal.SIGINT, _leave)
+        from muxgcl.cli import commands  # noqa: F401  (declares them, and loads torch)
         from muxgcl.cli.app import run_given
 
+        signal.signal(signal.SIGINT, before)
         status = run_given(sys.argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -30,6 +35,12 @@ def main() -> None:
         _forget_output()
         status = 2
     sys.exit(status)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End at once: an exception would have to pass through libraries that are half loaded."""
+    os.write(2, b"muxgcl: stopped\n")
+    os._exit(130)
 
 
 def _forget_output() -> None:
