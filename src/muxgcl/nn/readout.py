@@ -8,7 +8,7 @@ With `features` > 0 there is one more block: unit rows of the propagated feature
 times that weight. It is a dense table of nodes x features, so its size is bounded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
 import torch
@@ -21,6 +21,7 @@ from muxgcl.shapes import Nodes, Scale
 
 Kind = Literal["last", "all"]
 FEATURE_BYTES = 4 << 30  # of propagated features, at most
+ROWS = 65_536  # of the embedding that are put together at a time
 
 
 class Readout:
@@ -62,10 +63,22 @@ class Readout:
         """The embedding; `graph` is what the scales were made from."""
         if self.alone:
             return scales[self.last]
-        blocks = [weight * unit_rows(scales[k]) for k, weight in self.weights.items()]
-        if self.features:
-            blocks.append(self.features * unit_rows(propagated_features(graph, self.last)))
-        return torch.cat(blocks, 1)
+        return next(self.blocks(scales, graph, graph.num_nodes))
+
+    def blocks(
+        self, scales: Mapping[int, Nodes], graph: Graph, rows: int = ROWS
+    ) -> Iterator[Scale]:
+        """The same, so many rows at a time: the scales side by side need not all be there."""
+        features = propagated_features(graph, self.last) if self.features else None
+        for start in range(0, graph.num_nodes, rows):
+            here = slice(start, start + rows)
+            if self.alone:
+                yield scales[self.last][here]
+                continue
+            parts = [weight * unit_rows(scales[k][here]) for k, weight in self.weights.items()]
+            if features is not None:
+                parts.append(self.features * unit_rows(features[here]))
+            yield torch.cat(parts, 1)
 
 
 def propagated_features(graph: Graph, hops: int) -> Nodes:
