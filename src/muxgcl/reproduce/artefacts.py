@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from muxgcl.errors import UserError
 from muxgcl.io import DATASETS
 from muxgcl.methods import METHODS
-from muxgcl.reproduce.hops import HOP_PARTS, Hops, part_of
+from muxgcl.reproduce.hops import HOP_PARTS, OURS, RIVALS, Hops, part_of
 from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES, Job, settings_of
 from muxgcl.reproduce.paper import TABLE1, TABLE2, TABLE3, TABLE4
 from muxgcl.runs.settings import unknown_name
@@ -124,7 +124,7 @@ class Scope:
 
 
 def needed(artefact: str, scope: Scope) -> list[Job]:
-    """Every measurement that a table or figure shows."""
+    """Every measurement that a table or figure shows; `muxgcl bench methods` makes Table V's."""
     columns = scope.columns(artefact)
     if artefact == "hops":
         return scope.hops.needed(scope.parts, columns)
@@ -139,10 +139,6 @@ def needed(artefact: str, scope: Scope) -> list[Job]:
             jobs += [job for name in shown for job in scope.scored(name, dataset)]
         if artefact == "table1":
             jobs += [job for name in CHIEF for job in scope.scored(name, dataset, protocol="paper")]
-        if artefact == "table5":
-            jobs += [
-                job for name in scope.rows(artefact) for job in scope.scored(name, dataset)[:1]
-            ]
         if artefact in ("table3", "table4"):
             variants = tuple(TABLE3) if artefact == "table3" else PARTS
             jobs += [job for name in variants for job in scope.scored("mux-gcl", dataset, name)]
@@ -205,4 +201,7 @@ def _rows(artefact: str) -> tuple[str, ...]:
     if artefact == "table2":
         return (*CONTROLS, *others, "grace", ours)
     others.append("dmon")  # of Table II; compared like the rest
-    return (*others, ours) if artefact == "table5" else (*CONTROLS, *others, ours)
+    if artefact == "table5":
+        newer = [name for name in RIVALS if name not in (*others, ours)]
+        return (*others, *newer, ours, OURS)
+    return (*CONTROLS, *others, ours)

@@ -58,10 +58,7 @@ class Rendered:
 def render(artefact: str, store: RecordStore, scope: Scope, found: Found | None = None) -> Rendered:
     """All that the records say about one table or figure."""
     found = Found(store.lines()) if found is None else found
-    if artefact == "table5":
-        tables = table5(found, scope, store.folder)
-    else:
-        tables = TABLES[artefact](found, scope)
+    tables = TABLES[artefact](found, scope) if artefact in TABLES else table5(scope, store.folder)
     drawn = {}
     if artefact in DRAWN:
         kind, method, _ = DRAWN[artefact]
