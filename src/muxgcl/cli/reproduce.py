@@ -30,8 +30,9 @@ Artefact = StrEnum("Artefact", [*ARTEFACTS, "all"])  # type: ignore[misc]
 
 @app.command()
 def reproduce(
-    artefact: Annotated[
-        Artefact | None, typer.Argument(help="Which table or figure of the paper; hops: ours.")
+    artefacts: Annotated[
+        list[Artefact] | None,
+        typer.Argument(help="Which tables or figures of the paper; hops: ours."),
     ] = None,
     datasets: Annotated[
         list[str] | None, typer.Option(help="Instead of the paper's; a,b or repeated.")
@@ -74,9 +75,10 @@ def reproduce(
     if check:
         _check(store, as_json)
         return
-    if artefact is None:
-        raise UserError(f"expected one of {', '.join(ARTEFACTS)}, or all")
-    wanted = ARTEFACTS if artefact == "all" else (artefact.value,)
+    if not artefacts:
+        raise UserError(f"expected one or more of {', '.join(ARTEFACTS)}, or all")
+    asked = [artefact.value for artefact in artefacts]
+    wanted = ARTEFACTS if "all" in asked else tuple(dict.fromkeys(asked))
     scope = Scope(
         datasets=_names(datasets),
         methods=_names(methods),
