@@ -39,6 +39,10 @@ def reproduce(
     ] = None,
     methods: Annotated[list[str] | None, typer.Option(help="Only these; a,b or repeated.")] = None,
     seeds: Annotated[int, typer.Option(help="How many training seeds, from 0 on.")] = 5,
+    chief_seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Seeds of mux-gcl, grace and mux-hop, where more are wanted."),
+    ] = None,
     splits: options.Splits = 20,
     epochs: options.Epochs = None,
     jobs: Annotated[
@@ -83,6 +87,7 @@ def reproduce(
         datasets=_names(datasets),
         methods=_names(methods),
         seeds=seeds,
+        chief_seeds=chief_seeds,
         splits=splits,
         epochs=epochs,
         parts=_names(parts) or tuple(HOP_PARTS),

@@ -2,13 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from muxgcl.errors import UserError
 from muxgcl.io import DATASETS
 from muxgcl.methods import METHODS
 from muxgcl.reproduce.hops import HOP_PARTS, OURS, RIVALS, Hops, part_of
-from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES, Job, settings_of
-from muxgcl.reproduce.paper import TABLE1, TABLE2, TABLE3, TABLE4
+from muxgcl.reproduce.job import (
+    BOUNDS,
+    SCORES,
+    SIMILARITIES,
+    SOFT_NEGATIVES,
+    VARIANTS,
+    Job,
+    settings_of,
+)
+from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TABLE3, TABLE4
 from muxgcl.runs.settings import unknown_name
 
 PAPER = (  # its tables and figures
@@ -56,6 +65,7 @@ class Scope:
     datasets: tuple[str, ...] | None = None  # the paper's by default
     methods: tuple[str, ...] | None = None  # all by default
     seeds: int = 5
+    chief_seeds: int | None = None  # of mux-gcl, grace and mux-hop, where more are wanted
     splits: int = 20
     epochs: int | None = None  # instead of the preset's
     protocol: str = "holdout"  # or "holdout-all"
@@ -70,9 +80,10 @@ class Scope:
             for name in names or ():
                 if name not in known:
                     raise UserError(unknown_name(what, name, known))
-        if not (1 <= self.seeds <= MOST and 1 <= self.splits <= MOST):
+        counts = [self.seeds, self.splits, *([self.chief_seeds] if self.chief_seeds else [])]
+        if not all(1 <= count <= MOST for count in counts):
             raise UserError(
-                f"seeds and splits must be from 1 to {MOST:,}, got {self.seeds} and {self.splits}"
+                f"seeds and splits must be from 1 to {MOST:,}, got {' and '.join(map(str, counts))}"
             )
 
     def columns(self, artefact: str) -> tuple[str, ...]:
@@ -82,7 +93,28 @@ class Scope:
     @property
     def hops(self) -> Hops:
         """The same for `hops`."""
-        return Hops(seeds=self.seeds, splits=self.splits, epochs=self.epochs, methods=self.methods)
+        return Hops(
+            seeds=self.seeds,
+            own_seeds=max(self.seeds, self.chief_seeds or 0),
+            splits=self.splits,
+            epochs=self.epochs,
+            methods=self.methods,
+        )
+
+    @property
+    def told_seeds(self) -> str:
+        """How many, for a note under a table."""
+        if self.chief_seeds is None or self.chief_seeds <= self.seeds:
+            return f"{self.seeds} seeds"
+        names = " and ".join(LABELS[name] for name in CHIEF)
+        return f"{self.seeds} seeds ({self.chief_seeds} for {names})"
+
+    def seeds_of(self, method: str, variant: str, protocol: str) -> int:
+        """How many trainings a method has."""
+        if method in UNSEEDED:
+            return 1
+        more = method in CHIEF and variant == "full" and protocol == "holdout"
+        return max(self.seeds, self.chief_seeds or 0) if more else self.seeds
 
     def has(self, method: str) -> bool:
         """Whether this method can be run and is wanted."""
@@ -117,7 +149,7 @@ class Scope:
                 repeats=REPEATS if clustered and fixed and variant == "full" else 0,
                 epochs=self.epochs,
             )
-            for seed in range(1 if method in UNSEEDED else self.seeds)
+            for seed in range(self.seeds_of(method, variant, protocol))
         ]
 
     def looked_at(self, kind: str, method: str, dataset: str, variant: str = "full") -> list[Job]:
@@ -161,17 +193,22 @@ def equal_steps(epochs: int) -> list[int]:
 
 
 def plan(artefacts: Iterable[str], scope: Scope) -> list[Job]:
-    """What several tables and figures need, each measurement once, the most telling first."""
+    """What several tables and figures need, each measurement once, the most telling first.
+
+    Row by row: all graphs of a method before the next one, short trainings first, so that what a
+    time limit leaves is whole rows.
+    """
     jobs = dict.fromkeys(job for artefact in artefacts for job in needed(artefact, scope))
-    order = list(METHODS)
+    order, variants = list(METHODS), list(VARIANTS)
     return sorted(
         jobs,
         key=lambda job: (
-            _tier(job),
-            DATASETS[job.dataset].nodes,
+            _tier(job, scope.seeds),
+            _length(job.method, job.preset),
             order.index(job.method),
+            variants.index(job.variant) if job.variant in variants else len(variants),
             job.members,
-            job.variant,
+            DATASETS[job.dataset].nodes,
             job.kind,
             job.seed,
             job.protocol,
@@ -179,18 +216,29 @@ def plan(artefacts: Iterable[str], scope: Scope) -> list[Job]:
     )
 
 
-def _tier(job: Job) -> int:
-    """MUX-GCL, its variants and GRACE; what needs no training; test-set selection; the others.
+def _tier(job: Job, seeds: int = MOST) -> int:
+    """What needs no training; MUX-GCL, its variants and GRACE; the others; further seeds.
 
-    Parts of `hops` come before them, one after the other.
+    Test-set selection on larger graphs comes last, parts of `hops` before all, one after the other.
     """
     if job.file == "hops":
         return part_of(job) - len(HOP_PARTS)
     if job.protocol == "paper" and DATASETS[job.dataset].nodes > SMALL:
-        return 2
-    if job.method in CHIEF:
+        return 4
+    if job.method in CONTROLS:
         return 0
-    return 1 if job.method in CONTROLS else 3
+    if job.seed >= seeds:
+        return 3
+    return 1 if job.method in CHIEF else 2
+
+
+@cache
+def _length(method: str, preset: str) -> int:
+    """Epochs times nodes, over the paper's graphs."""
+    return sum(
+        Job(method=method, dataset=name, preset=preset).plan().train.epochs * DATASETS[name].nodes
+        for name in FIVE
+    )
 
 
 def trainings(jobs: Sequence[Job]) -> list[list[Job]]:
