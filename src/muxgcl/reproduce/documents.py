@@ -11,6 +11,7 @@ from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.presets import preset_table
 from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.render import Rendered, render, told, write_figure
+from muxgcl.reproduce.theory_words import theory_words
 from muxgcl.reproduce.typeset import Table, markdown
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
@@ -41,7 +42,11 @@ def blocks(root: Path) -> dict[Path, str]:
         for name, count in IN_README.items()
     )
     presets = markdown(preset_table(found, root / "records", SHOWN))
-    ours = rendered.pop("hops")
+    theory = [f"{paragraph}\n" for paragraph in theory_words(found, SHOWN)]
+    sections = {name: _section(one) for name, one in rendered.items() if name != "hops"}
+    if theory:
+        sections["figure1"] = "\n".join(["## The argument\n", *theory, sections["figure1"]])
+    ours = rendered["hops"]
     story, section = [], []
     if recorded(ours.tables[0]).rows:
         story = [markdown(recorded(ours.tables[0]))]
@@ -52,7 +57,7 @@ def blocks(root: Path) -> dict[Path, str]:
             [
                 *section,
                 *words,
-                *map(_section, rendered.values()),
+                *sections.values(),
                 f"## Presets\n\n{presets}",
             ]
         ),
@@ -72,6 +77,7 @@ def _section(rendered: Rendered) -> str:
     parts = [f"## {HEADINGS[rendered.artefact]}\n", *map(markdown, rendered.tables)]
     for name, record in rendered.drawn.items():
         alt = f"{HEADINGS[rendered.artefact]}: {record['method']} on {record['dataset']}"
+        alt += "" if record["variant"] == "full" else f", {record['variant']} equation 5"
         parts.append(f"![{alt}](figures/{name}.svg)\n")
     if rendered.missing:
         lines = "; ".join(told(rendered.missing))

@@ -38,6 +38,7 @@ class Hops:
     """How much of it is wanted."""
 
     seeds: int = 5
+    own_seeds: int = 5  # of mux-hop itself
     splits: int = 20
     epochs: int | None = None
     methods: tuple[str, ...] | None = None
@@ -50,7 +51,8 @@ class Hops:
         """One job for each seed; a variant that changes nothing is the full method."""
         if variant == LEFT_OUT and dataset not in BENCHMARKS:
             return []
-        seeds = min(LEFT_OUT_SEEDS, self.seeds) if variant == LEFT_OUT else self.seeds
+        seeds = self.own_seeds if (method, variant) == (OURS, "full") else self.seeds
+        seeds = min(LEFT_OUT_SEEDS, seeds) if variant == LEFT_OUT else seeds
         return self._jobs(method, dataset, variant, READOUTS, seeds)
 
     def committee(self, dataset: str) -> list[Job]:

@@ -55,6 +55,7 @@ VARIANTS: dict[str, Callable[[Any], Overrides]] = {
     "neither": lambda cfg: _last_scale_only(cfg) | {"affinity": "none"},
     "pae": _last_scale_only,
     "mpc": lambda cfg: {"affinity": "none"},
+    "literal": lambda cfg: {"likelihood": "literal"},
     "script": lambda cfg: _first_scale_only(cfg) | {"direction": "released", "pooling": "residual"},
     "node2vec": lambda cfg: {} if cfg.affinity in WALKS else _affinity("node2vec"),
     "vgae": lambda cfg: {} if cfg.affinity == "vgae" else _affinity("vgae"),
