@@ -80,7 +80,7 @@ def reproduce(
         _check(store, as_json)
         return
     if not artefacts:
-        raise UserError(f"expected one or more of {', '.join(ARTEFACTS)}, or all")
+        raise UserError(f"expected one of {', '.join(ARTEFACTS)}, or all")
     asked = [artefact.value for artefact in artefacts]
     wanted = ARTEFACTS if "all" in asked else tuple(dict.fromkeys(asked))
     scope = Scope(

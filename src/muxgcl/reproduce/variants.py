@@ -35,7 +35,7 @@ def table4(found: Found, scope: Scope) -> list[Table]:
     pairs += [("full", "pae"), ("full", "mpc"), ("script", "full")]
     title = "Table IV. What each part adds: test accuracy of MUX-GCL in percent"
     note = (
-        "All rows at MUX-GCL's published settings, so the first is GRACE at those. The script's "
+        "All rows at MUX-GCL's settings of Table I, so the first is GRACE at those. The script's "
         "defaults: all weight on scale 0, lambda = (1, 0, 0), which is what the released script "
         "runs with where nothing else is asked for, in its direction and with its pooling. "
         f"{PAIRED}"
