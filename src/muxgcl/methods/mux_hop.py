@@ -69,6 +69,7 @@ class MuxHopConfig(AffinityConfig):
     readout: Kind = "all"
     readout_weights: tuple[float, ...] = ()  # one a scale; none: all weigh 1
     readout_features: float = 0.0  # weight of propagated features beside the scales
+    readout_raw: float = 0.0  # weight of the features as they are beside the scales
 
     def __post_init__(self) -> None:
         AffinityConfig.__post_init__(self)
@@ -119,7 +120,11 @@ class MuxHop(Method):
             backend=context.backend,
         )
         self.readout = Readout(
-            cfg.readout, cfg.readout_weights, cfg.readout_features, last=cfg.hops
+            cfg.readout,
+            cfg.readout_weights,
+            cfg.readout_features,
+            last=cfg.hops,
+            raw=cfg.readout_raw,
         )
         self.capturable = graph.device.type == "cpu" or not self._in_part(graph)
         self.patches: list[Tensor] | None = None
