@@ -10,9 +10,10 @@ from muxgcl.io.array_folder import is_array_folder, read_array_folder
 from muxgcl.io.assemble import Loaded, assemble
 from muxgcl.io.encode import Encoding
 from muxgcl.io.nodes import NodeTable
+from muxgcl.io.ogb import is_ogb_folder, read_ogb_folder
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table
-from muxgcl.tensors import is_pyg
+from muxgcl.tensors import Tensors, is_pyg
 
 __all__ = ["Encoding", "Loaded", "load"]
 
@@ -40,9 +41,10 @@ def load(
 
     Args:
         source: an edge list (`.csv`, `.tsv`, `.txt`, `.parquet`), a folder with `edges.*` and maybe
-            `nodes.*`, a folder of arrays as `make_sbm` writes it, a GNN-benchmark `.npz`, GraphML,
-            GEXF; or a PyG `Data`, a NetworkX graph, a scipy adjacency matrix, a pandas frame of
-            edges, an edge index; or a pair of one of these and its features.
+            `nodes.*`, a folder of arrays as `make_sbm` writes it, a folder of the Open Graph
+            Benchmark (ogbn-arxiv, -products, -papers100M), a GNN-benchmark `.npz`, GraphML, GEXF;
+            or a PyG `Data`, a NetworkX graph, a scipy adjacency matrix, a pandas frame of edges,
+            an edge index; or a pair of one of these and its features.
         features: a table joined by id (`.csv`, `.parquet`, a frame), or a matrix whose rows are the
             nodes 0, 1, ... (`.npy`, `.npz`, an array, a tensor, a scipy matrix).
         labels: the same for labels, an array with one for each node; may be the very file of
@@ -76,8 +78,11 @@ def load(
     columns = NodeColumns(id_column, label_column, label_elsewhere=apart)
     folder = Path(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
     own: NodeTable | None
+    masks = Tensors()
     if folder is not None and is_array_folder(folder):
         edges, own = read_array_folder(folder)
+    elif folder is not None and is_ogb_folder(folder):
+        edges, own, masks = read_ogb_folder(folder)
     else:
         if folder is not None:
             source, beside = in_folder(folder)
@@ -91,6 +96,8 @@ def load(
     elif (nodes is None or nodes.labels is None) and (label_column or labels is not None):
         raise UserError("labels were asked for, but no table of nodes has a column of labels")
     loaded = assemble(edges, nodes, named, encoding=encoding, scale=scale)
-    if is_pyg(source) and own is not None and np.array_equal(loaded.ids, own.ids):
-        loaded.tensors.update({mask: source[mask] for mask in MASKS if mask in source})
+    if is_pyg(source):
+        masks = Tensors({mask: source[mask] for mask in MASKS if mask in source})
+    if own is not None and np.array_equal(loaded.ids, own.ids):
+        loaded.tensors.update(masks)
     return loaded

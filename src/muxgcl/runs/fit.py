@@ -115,11 +115,11 @@ def gathered(blocks: Iterable[Tensor], rows: int) -> Tensor:
     """Blocks of rows as one table, without a second copy of it."""
     table, start = torch.empty(0, 0), 0
     for block in blocks:
-        if start == 0:
-            if len(block) == rows:
-                return block
-            table = torch.empty(rows, block.shape[1])
-        table[start : start + len(block)] = block
+        if len(block) == rows:  # is the whole table
+            table = block
+        else:
+            table = torch.empty(rows, block.shape[1]) if start == 0 else table
+            table[start : start + len(block)] = block
         start += len(block)
     return table
 
