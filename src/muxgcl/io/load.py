@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.io.array_folder import is_array_folder, read_array_folder
@@ -13,7 +14,7 @@ from muxgcl.io.nodes import NodeTable
 from muxgcl.io.ogb import is_ogb_folder, read_ogb_folder
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table
-from muxgcl.tensors import Tensors, is_pyg
+from muxgcl.tensors import is_pyg
 
 __all__ = ["Encoding", "Loaded", "load"]
 
@@ -78,7 +79,7 @@ def load(
     columns = NodeColumns(id_column, label_column, label_elsewhere=apart)
     folder = Path(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
     own: NodeTable | None
-    masks = Tensors()
+    masks: dict[str, Tensor] = {}
     if folder is not None and is_array_folder(folder):
         edges, own = read_array_folder(folder)
     elif folder is not None and is_ogb_folder(folder):
@@ -97,7 +98,7 @@ def load(
         raise UserError("labels were asked for, but no table of nodes has a column of labels")
     loaded = assemble(edges, nodes, named, encoding=encoding, scale=scale)
     if is_pyg(source):
-        masks = Tensors({mask: source[mask] for mask in MASKS if mask in source})
+        masks = {mask: source[mask] for mask in MASKS if mask in source}
     if own is not None and np.array_equal(loaded.ids, own.ids):
         loaded.tensors.update(masks)
     return loaded

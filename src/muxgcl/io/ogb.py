@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.io.edges import EdgeList
@@ -27,7 +28,6 @@ from muxgcl.io.memory import read_edge_index
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.npz import Npz
 from muxgcl.io.safety import check_file, check_size, parsing
-from muxgcl.tensors import Tensors
 
 Array = NDArray[Any]
 LINES = 1 << 18  # that are parsed at a time
@@ -42,7 +42,7 @@ def is_ogb_folder(path: Path) -> bool:
     return text or ((raw / "data.npz").is_file() and (raw / "node-label.npz").is_file())
 
 
-def read_ogb_folder(folder: Path) -> tuple[EdgeList, NodeTable, Tensors]:
+def read_ogb_folder(folder: Path) -> tuple[EdgeList, NodeTable, dict[str, Tensor]]:
     """Edges, nodes and, where there is a split, its masks."""
     raw = folder / "raw"
     if (raw / "data.npz").is_file():
@@ -82,16 +82,16 @@ def _arrays(raw: Path) -> tuple[Array, Array, Array, int]:
     return edges, features, labels.astype(np.float64), nodes
 
 
-def _split(folder: Path, nodes: int) -> Tensors:
+def _split(folder: Path, nodes: int) -> dict[str, Tensor]:
     """The masks of the one split that the folder has."""
     with parsing(folder, "a folder"):
         found = sorted(path.parent for path in folder.glob("split/*/train.csv.gz"))
     if not found:
-        return Tensors()
+        return {}
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
         raise UserError(f"{folder / 'split'} holds {names}; keep one")
-    masks = Tensors()
+    masks = {}
     for part, mask in PARTS.items():
         path = found[0] / f"{part}.csv.gz"
         rows = _numbers(path, np.int64).reshape(-1)

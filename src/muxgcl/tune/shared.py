@@ -14,16 +14,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import optuna
-from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
-from optuna.storages import JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
-from optuna.trial import TrialState
-
 from muxgcl.errors import UserError
 from muxgcl.io.safety import parsing
 from muxgcl.tune.space import Point, Space
 from muxgcl.tune.study import START, Place, Study, Tried, check_facts, counts, first_line, writing
+
+try:
+    import optuna
+    from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
+    from optuna.storages import JournalStorage, RDBStorage
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+    from optuna.trial import TrialState
+except ImportError as missing:
+    raise UserError("tune needs Optuna: pip install 'muxgcl[tune]'") from missing
 
 BEAT = 10.0  # seconds between two signs of life
 GRACE = 90.0  # seconds without one, after which a worker counts as dead
