@@ -8,7 +8,6 @@ from muxgcl.errors import UserError
 from muxgcl.io.files import write_text
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope
 from muxgcl.reproduce.claims import plain_words
-from muxgcl.reproduce.presets import preset_table
 from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.render import Rendered, render, told, write_figure
 from muxgcl.reproduce.theory_words import theory_words
@@ -41,7 +40,6 @@ def blocks(root: Path) -> dict[Path, str]:
         [markdown(recorded(table)) for table in rendered[name].tables[:count]]
         for name, count in IN_README.items()
     )
-    presets = markdown(preset_table(found, root / "records", SHOWN))
     theory = [f"{paragraph}\n" for paragraph in theory_words(found, SHOWN)]
     sections = {name: _section(one) for name, one in rendered.items() if name != "hops"}
     if theory:
@@ -53,14 +51,7 @@ def blocks(root: Path) -> dict[Path, str]:
         section = [_section(ours), "## What holds of the paper\n"]
     return {
         README: "\n".join([*story, *front, *parts]),
-        PAGE: "\n".join(
-            [
-                *section,
-                *words,
-                *sections.values(),
-                f"## Presets\n\n{presets}",
-            ]
-        ),
+        PAGE: "\n".join([*section, *words, *sections.values()]),
     }
 
 
