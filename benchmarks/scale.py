@@ -37,8 +37,6 @@ from muxgcl.runs.environment import commit, peak_memory, pick_device, versions
 from muxgcl.runs.fit import embed, fit
 from muxgcl.runs.plan import Plan
 
-SAMPLE = 20_000  # nodes that are scored: a tenth to learn from, a tenth to choose C, 40 % to test
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -53,6 +51,7 @@ def main() -> None:
     parser.add_argument("--model", nargs="*", default=[], metavar="KEY=NUMBER", help="of the graph")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--sample", type=int, default=20_000, help="nodes that are scored")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--data-root", type=Path, default=None)
     parser.add_argument("--record", type=Path, required=True)
@@ -120,7 +119,7 @@ def of_size(args: argparse.Namespace, nodes: int) -> dict[str, Any]:
     with peak_memory(device) as peak:
         z = embed(fitted.method, fitted.graph).numpy()
         clock.stop("embed_s")
-    sample, scores = scored(graph, loaded.y.numpy(), z, args.splits)
+    sample, scores = scored(graph, loaded.y.numpy(), z, args)
     clock.stop("score_s")
     row = {
         "kind": "scale",
@@ -151,10 +150,13 @@ def of_size(args: argparse.Namespace, nodes: int) -> dict[str, Any]:
 
 
 def scored(
-    graph: Graph, y: np.ndarray[Any, Any], z: np.ndarray[Any, Any], splits: int
+    graph: Graph, y: np.ndarray[Any, Any], z: np.ndarray[Any, Any], args: argparse.Namespace
 ) -> tuple[int, dict[str, list[float]]]:
-    """Test accuracies of the embedding and of the controls, on a sample of the nodes."""
-    nodes = np.random.default_rng(0).permutation(len(y))[:SAMPLE]
+    """Test accuracies of the embedding and of the controls, on a sample of the nodes.
+
+    A tenth of it is to learn from, a tenth to choose C on, 40 % to test.
+    """
+    nodes = np.random.default_rng(0).permutation(len(y))[: args.sample]
     nodes.sort()
     x, propagation = (
         features_table(graph.features),
@@ -165,7 +167,7 @@ def scored(
     tables["A^2 X"] = (once @ propagation) @ x
     found = {}
     for name, table in tables.items():
-        found[name] = [round(a, 4) for a in holdout(table, y[nodes], count=splits).accuracies]
+        found[name] = [round(a, 4) for a in holdout(table, y[nodes], count=args.splits).accuracies]
         print(f"  {name}: {summarise(found[name]).mean:.2f}", flush=True)
     return len(nodes), found
 
