@@ -13,7 +13,7 @@ from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.records import Found, Record
 
 EARLIER = " §"
-ON_EARLIER = "§: an earlier record, judged on test nodes of both halves (protocol `holdout-all`)."
+ON_EARLIER = "§: an earlier record, judged on nodes of both halves (protocol `holdout-all`)."
 
 Row = tuple[str, str]  # method and variant
 
