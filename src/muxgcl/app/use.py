@@ -17,7 +17,7 @@ from muxgcl.app.source import Source, graph_of_run, saved_encoding
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
-from muxgcl.io.save import check_format, save_table
+from muxgcl.io.save import TABLES, check_format, save_table
 from muxgcl.runs.committee import restore_members
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.fit import collapsed
@@ -60,7 +60,8 @@ def embed(
             are embedded.
         new_edges: an edge list of their links; a node needs none.
         load: columns and files of that graph, or of the new nodes and edges.
-        out: a file to write, ending in .npz, .npy, .parquet or .csv; none by default.
+        out: a file to write, in the format that its ending names (`muxgcl.io.save.save_table`);
+            none by default.
         device: where to compute.
         observer: is told of every event; silent by default.
     """
@@ -258,7 +259,7 @@ def cluster_run(
             raise UserError("this graph has no labels: say how many clusters with --clusters")
         clusters = len(np.unique(y[y >= 0]))
     path = trained.path / "clusters.csv" if out is None else Path(out)
-    check_format(path)
+    check_format(path, TABLES)
     observer.phase("scoring")
     groups = assign(z, clusters, seed=seed)
     scores: dict[str, Any] = {}
