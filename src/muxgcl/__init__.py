@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         run_seeds,
         score_links,
     )
+    from muxgcl.cli.screen import Screen
     from muxgcl.estimators import MuxGCL, NodeEmbedder
     from muxgcl.io.load import load
     from muxgcl.io.named import load_dataset
@@ -38,6 +39,7 @@ __all__ = [
     "Observer",
     "Result",
     "RunOptions",
+    "Screen",
     "UserError",
     "__version__",
     "cluster_run",
@@ -59,6 +61,7 @@ _HOMES = {
     "METHODS": "muxgcl.methods",
     "MuxGCL": "muxgcl.estimators",
     "NodeEmbedder": "muxgcl.estimators",
+    "Screen": "muxgcl.cli.screen",
     "load": "muxgcl.io.load",
     "load_dataset": "muxgcl.io.named",
     **dict.fromkeys(

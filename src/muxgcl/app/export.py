@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from muxgcl.app.saved import empty_graph
 from muxgcl.errors import UserError
-from muxgcl.graph import Graph
 from muxgcl.io.files import write_atomically
 from muxgcl.methods.mux_hop import MuxHop
 from muxgcl.nn.perceptron import Perceptron
@@ -25,7 +25,6 @@ from muxgcl.runs.committee import restore_members
 from muxgcl.runs.environment import versions
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
-from muxgcl.tensors import Tensors
 
 OPSET = 17  # the first with LayerNormalization
 MOST_BYTES = 2_000_000_000  # of one file of protocol buffers
@@ -54,9 +53,8 @@ def export_onnx(run: Path | str, out: Path | str) -> Path:
     features = tables.get("data", {}).get("features")
     if features is None:
         raise UserError(f"{trained.config_file}: data.features is missing")
-    none = torch.zeros((2, 0), dtype=torch.long)
-    alone = Graph.from_data(Tensors(x=torch.zeros(1, features), edge_index=none))
-    members = [m for m in restore_members(trained, plan, alone).methods if isinstance(m, MuxHop)]
+    committee = restore_members(trained, plan, empty_graph(1, features))
+    members = [method for method in committee.methods if isinstance(method, MuxHop)]
     model = _model([m.network for m in members], features, plan.settings.row_normalize)
     if (size := model.ByteSize()) > MOST_BYTES:
         raise UserError(f"an ONNX model holds 2 GB at most, this one has {size / 1e9:.1f} GB")

@@ -9,6 +9,7 @@ from muxgcl.errors import UserError
 from muxgcl.io.array_folder import is_array_folder, read_array_folder
 from muxgcl.io.assemble import Loaded, assemble
 from muxgcl.io.encode import Encoding
+from muxgcl.io.memory import is_edges
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table
@@ -41,8 +42,10 @@ def load(
     Args:
         source: an edge list (`.csv`, `.tsv`, `.txt`, `.parquet`), a folder with `edges.*` and maybe
             `nodes.*`, a folder of arrays as `make_sbm` writes it, a GNN-benchmark `.npz`, GraphML,
-            GEXF; or a PyG `Data`, a NetworkX graph, a scipy adjacency matrix, a pandas frame of
-            edges, an edge index; or a pair of one of these and its features.
+            GEXF; or a PyG `Data`, a NetworkX graph, an adjacency matrix (scipy's, or a square
+            array), a pandas frame of edges, an edge index [2, edges] or one edge a row [edges, 2],
+            a list of (source, target) or (source, target, weight); or a pair of one of these and
+            its features.
         features: a table joined by id (`.csv`, `.parquet`, a frame), or a matrix whose rows are the
             nodes 0, 1, ... (`.npy`, `.npz`, an array, a tensor, a scipy matrix).
         labels: the same for labels, an array with one for each node; may be the very file of
@@ -65,10 +68,11 @@ def load(
         >>> loaded.notes
         ['made undirected: 3 -> 6 entries', '3 columns of 0 and 1 kept as they are']
     """
-    if isinstance(source, tuple | list):
+    if isinstance(source, tuple | list) and not is_edges(source):
         if len(source) != 2 or features is not None:
             raise UserError(
-                f"expected a graph or a pair (graph, features), got {len(source)} parts"
+                "expected a graph, a pair (graph, features) or a list of edges such as "
+                f"[(0, 1), (1, 2)], got {len(source)} parts"
             )
         source, features = source
     apart = labels is not None and not same_table(features, labels)
