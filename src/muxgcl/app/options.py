@@ -62,7 +62,7 @@ class RunOptions:
         split_seed: of the splits, shared by all methods.
         controls: whether to score what needs no training; by default where there are labels.
         report: whether to write report.html.
-        log: also write the losses for "tensorboard".
+        log: also send the losses to "tensorboard", "mlflow" or "wandb".
     """
 
     method: str = "mux-hop"

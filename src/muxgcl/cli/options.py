@@ -41,6 +41,8 @@ class Log(StrEnum):
     """Where a run is logged besides its own metrics.jsonl."""
 
     tensorboard = "tensorboard"
+    mlflow = "mlflow"
+    wandb = "wandb"
 
 
 GraphName = Annotated[
@@ -162,7 +164,7 @@ LogOption = Annotated[
     Log | None,
     typer.Option(
         "--log",
-        help="Also write the losses for TensorBoard, into the run folder.",
+        help="Also send the losses to TensorBoard (files in the run folder), MLflow or W&B.",
         rich_help_panel=TRAINING,
     ),
 ]
