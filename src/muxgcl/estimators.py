@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muxgcl.app.saved import Trained, facts_of, load_trained, save_trained
+from muxgcl.app.begin import check_kinds, facts_of
+from muxgcl.app.saved import Trained, load_trained, save_trained
 from muxgcl.app.use import report_runs
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
@@ -157,6 +158,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
             raise UserError(
                 f"trained on {self.n_features_in_} features, this graph has {prepared.num_features}"
             )
+        check_kinds(self.trained_.data, prepared)
         device = next((p.device for p in self.model_.parameters()), prepared.device)
         table = np.asarray(self.committee_.embed(prepared.to(device)).numpy())
         self.committee_.forget()

@@ -24,6 +24,8 @@ class LoadOptions:
     source_column: str | None = None
     target_column: str | None = None
     weight_column: str | None = None
+    edge_type_column: str | None = None  # for `mux-hop`
+    directed: bool | None = None  # keep the directions of edges, for `mux-hop`
     header: bool | None = None
 
     def given(self) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """What an estimator has learned, as a run folder: written, and read back."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,18 +36,6 @@ class Trained:
     encoding: Encoding | None  # how columns became features
     data: dict[str, Any]  # facts of the training graph, for config.toml
     epochs: tuple[Epoch, ...] = ()  # of all members, one after the other
-
-
-def facts_of(graph: Graph, notes: Sequence[str] = (), classes: int = 0) -> dict[str, Any]:
-    """What a run folder says of its graph."""
-    return {
-        "nodes": graph.num_nodes,
-        "edges": len(graph.adjacency.col) - graph.num_nodes,
-        "features": graph.num_features,
-        "classes": classes,
-        "fingerprint": graph_fingerprint(graph),
-        "notes": [*notes],
-    }
 
 
 def save_trained(

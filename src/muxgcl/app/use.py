@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muxgcl.app.begin import check_kinds
 from muxgcl.app.judge import controls_stage, stops_are_told
 from muxgcl.app.new_nodes import grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
 from muxgcl.app.pipeline import save_nodes
-from muxgcl.app.source import Source, graph_of_run, saved_encoding
+from muxgcl.app.source import graph_of_run, saved_encoding, source_like
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
@@ -87,7 +88,7 @@ def embed(
             loaded, tensors = graph_of_run(trained, options=load)
             ids, notes = loaded.ids, loaded.notes
         else:
-            loaded = Source(graph, load).open(saved_encoding(trained))
+            loaded = source_like(tables, graph, load).open(saved_encoding(trained))
             tensors, ids, notes = Graph.from_data(loaded.tensors), loaded.ids, loaded.notes
         wanted = tables.get("data", {}).get("features")
         if wanted is None:
@@ -96,6 +97,7 @@ def embed(
             raise UserError(
                 f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
             )
+        check_kinds(tables.get("data", {}), tensors)
         tensors = tensors.to(pick_device(device))
         committee = restore_members(trained, Plan.from_tables(tables, device=device), tensors)
         z = committee.embed(tensors)

@@ -268,6 +268,23 @@ WeightColumn = Annotated[
     str | None,
     typer.Option("--weight", help="The edge list's column of weights.", rich_help_panel=FILES),
 ]
+EdgeTypeColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--edge-type",
+        metavar="COLUMN",
+        help="The edge list's column of types; each is a propagation of its own (mux-hop).",
+        rich_help_panel=FILES,
+    ),
+]
+Directed = Annotated[
+    bool | None,
+    typer.Option(
+        "--directed",
+        help="Keep the directions of edges, which otherwise go both ways (mux-hop).",
+        rich_help_panel=FILES,
+    ),
+]
 Header = Annotated[
     bool | None,
     typer.Option(
@@ -297,6 +314,8 @@ def load_options(
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
+    edge_type: str | None = None,
+    directed: bool | None = None,
     header: bool | None = None,
 ) -> LoadOptions:
     """The options about files under the names that the command line has for them."""
@@ -309,5 +328,7 @@ def load_options(
         source_column=source,
         target_column=target,
         weight_column=weight,
+        edge_type_column=edge_type,
+        directed=directed or None,
         header=header,
     )

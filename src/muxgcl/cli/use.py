@@ -65,6 +65,8 @@ def embed(
     source: o.SourceColumn = None,
     target: o.TargetColumn = None,
     weight: o.WeightColumn = None,
+    edge_type: o.EdgeTypeColumn = None,
+    directed: o.Directed = None,
     header: o.Header = None,
     as_json: o.Json = False,
 ) -> None:
@@ -80,6 +82,8 @@ def embed(
         source=source,
         target=target,
         weight=weight,
+        edge_type=edge_type,
+        directed=directed,
         header=header,
     )
     with Screen(as_json=as_json) as screen:

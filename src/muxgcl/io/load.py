@@ -28,9 +28,11 @@ def load(
     source_column: str | None = None,
     target_column: str | None = None,
     weight_column: str | None = None,
+    edge_type_column: str | None = None,
     id_column: str | None = None,
     label_column: str | None = None,
     header: bool | None = None,
+    directed: bool = False,
     scale: bool = True,
     encoding: Encoding | None = None,
 ) -> Loaded:
@@ -53,9 +55,11 @@ def load(
         source_column: where an edge begins; default: a usual name, else the first column.
         target_column: where it ends; default: a usual name, else the second column.
         weight_column: its weight; default: a column called `weight`, if there is one.
+        edge_type_column: its type, for `mux-hop`; default: all edges are of one type.
         id_column: the ids in tables of nodes; default: the first column.
         label_column: the labels; default: a column called `label`, `class` or `y`, if there is one.
         header: whether text files begin with a line of names; default: looked for.
+        directed: keep the directions of edges, for `mux-hop`; by default edges go both ways.
         scale: False to keep all numbers as they are.
         encoding: that of an earlier graph, so that the same columns become the same features.
 
@@ -76,7 +80,7 @@ def load(
             )
         source, features = source
     apart = labels is not None and not same_table(features, labels)
-    edge_columns = EdgeColumns(source_column, target_column, weight_column)
+    edge_columns = EdgeColumns(source_column, target_column, weight_column, edge_type_column)
     columns = NodeColumns(id_column, label_column, label_elsewhere=apart)
     folder = Path(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
     own: NodeTable | None
@@ -87,6 +91,11 @@ def load(
             source, beside = in_folder(folder)
             features = beside if features is None else features
         edges, own = read_graph(source, edge_columns, columns, header)
+    if edge_type_column is not None and edges.kind is None:
+        raise UserError(
+            f"{edges.name}: types of edges are a column of an edge list, or an attribute of the "
+            "edges of a NetworkX graph, GraphML or GEXF"
+        )
     nodes = own if features is None else read_nodes(features, "the features", columns, header)
     named = None
     if apart:
@@ -94,7 +103,7 @@ def load(
         named = read_nodes(labels, "the labels", only_labels, header)
     elif (nodes is None or nodes.labels is None) and (label_column or labels is not None):
         raise UserError("labels were asked for, but no table of nodes has a column of labels")
-    loaded = assemble(edges, nodes, named, encoding=encoding, scale=scale)
+    loaded = assemble(edges, nodes, named, encoding=encoding, scale=scale, directed=directed)
     if is_pyg(source) and own is not None and np.array_equal(loaded.ids, own.ids):
         loaded.tensors.update({mask: source[mask] for mask in MASKS if mask in source})
     return loaded

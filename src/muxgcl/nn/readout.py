@@ -60,12 +60,18 @@ class Readout:
 
     def __call__(self, scales: Mapping[int, Nodes], graph: Graph) -> Scale:
         """The embedding; `graph` is what the scales were made from."""
+        blocks = [*self.blocks(scales, graph).values()]
+        return blocks[0] if self.alone else torch.cat(blocks, 1)
+
+    def blocks(self, scales: Mapping[int, Nodes], graph: Graph) -> dict[int, Scale]:
+        """The columns of each scale; those of the features come last, under the number L + 1."""
         if self.alone:
-            return scales[self.last]
-        blocks = [weight * unit_rows(scales[k]) for k, weight in self.weights.items()]
+            return {self.last: scales[self.last]}
+        found = {k: weight * unit_rows(scales[k]) for k, weight in self.weights.items()}
         if self.features:
-            blocks.append(self.features * unit_rows(propagated_features(graph, self.last)))
-        return torch.cat(blocks, 1)
+            features = unit_rows(propagated_features(graph, self.last))
+            found[self.last + 1] = self.features * features
+        return found
 
 
 def propagated_features(graph: Graph, hops: int) -> Nodes:
