@@ -265,6 +265,7 @@ class MuxGCL(NodeEmbedder):
         readout: str | None = None,
         readout_weights: tuple[float, ...] | None = None,
         readout_features: float | None = None,
+        readout_raw: float | None = None,
         affinity: str | None = None,
         pooling: str | None = None,
         affinity_width: int | None = None,
