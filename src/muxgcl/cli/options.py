@@ -41,6 +41,8 @@ class Log(StrEnum):
     """Where a run is logged besides its own metrics.jsonl."""
 
     tensorboard = "tensorboard"
+    mlflow = "mlflow"
+    wandb = "wandb"
 
 
 GraphName = Annotated[
@@ -162,7 +164,7 @@ LogOption = Annotated[
     Log | None,
     typer.Option(
         "--log",
-        help="Also write the losses for TensorBoard, into the run folder.",
+        help="Also send the losses to TensorBoard (files in the run folder), MLflow or W&B.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -266,6 +268,23 @@ WeightColumn = Annotated[
     str | None,
     typer.Option("--weight", help="The edge list's column of weights.", rich_help_panel=FILES),
 ]
+EdgeTypeColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--edge-type",
+        metavar="COLUMN",
+        help="The edge list's column of types; each is a propagation of its own (mux-hop).",
+        rich_help_panel=FILES,
+    ),
+]
+Directed = Annotated[
+    bool | None,
+    typer.Option(
+        "--directed",
+        help="Keep the directions of edges, which otherwise go both ways (mux-hop).",
+        rich_help_panel=FILES,
+    ),
+]
 Header = Annotated[
     bool | None,
     typer.Option(
@@ -295,6 +314,8 @@ def load_options(
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
+    edge_type: str | None = None,
+    directed: bool | None = None,
     header: bool | None = None,
 ) -> LoadOptions:
     """The options about files under the names that the command line has for them."""
@@ -307,5 +328,7 @@ def load_options(
         source_column=source,
         target_column=target,
         weight_column=weight,
+        edge_type_column=edge_type,
+        directed=directed or None,
         header=header,
     )

@@ -53,6 +53,8 @@ def run(
     source: o.SourceColumn = None,
     target: o.TargetColumn = None,
     weight: o.WeightColumn = None,
+    edge_type: o.EdgeTypeColumn = None,
+    directed: o.Directed = None,
     header: o.Header = None,
     report: o.Report = True,
     quiet: o.Quiet = False,
@@ -96,6 +98,8 @@ def run(
         source=source,
         target=target,
         weight=weight,
+        edge_type=edge_type,
+        directed=directed,
         header=header,
     )
     if dry_run:
@@ -133,6 +137,8 @@ def train(
     source: o.SourceColumn = None,
     target: o.TargetColumn = None,
     weight: o.WeightColumn = None,
+    edge_type: o.EdgeTypeColumn = None,
+    directed: o.Directed = None,
     header: o.Header = None,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
@@ -168,6 +174,8 @@ def train(
         source=source,
         target=target,
         weight=weight,
+        edge_type=edge_type,
+        directed=directed,
         header=header,
     )
     if dry_run:

@@ -53,9 +53,11 @@ CONFIG = fields(
                 **dict.fromkeys(("nodes", "edges", "features", "classes"), whole(0, 2**63 - 1)),
                 "fingerprint": text,
                 "notes": list_of(text),
+                "directed": flag,
+                "edge_types": list_of(text),
             }
         ),
-        "source": fields({"header": flag}, others=text),
+        "source": fields({"header": flag, "directed": flag}, others=text),
     },
     others=_settings,
 )
