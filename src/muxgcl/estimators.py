@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any, Self, TypeAlias
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,7 +23,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 RandomState: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
 
 
-class NodeEmbedder(TransformerMixin, BaseEstimator):
+class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, which has no types
+    TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     """Any method of the registry as an estimator.
 
     Args:
@@ -41,9 +44,9 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         verbose: whether `fit` tells epoch and loss on standard error, some ten times in all.
 
     After `fit`: `model_` (the trained method, of the first member), `committee_` (all members and
-    the map to fewer columns), `embedding_` (of the training graph, [n, d]), `encoding_` (how
-    columns became features), `seed_` (what random_state came to), `n_features_in_`, `loss_`,
-    `epoch_ms_`.
+    the map to fewer columns), `embedding_` (of the training graph, [n, d]), `ids_` (of its rows),
+    `encoding_` (how columns became features), `feature_names_in_` and `n_features_in_` (of these
+    features), `seed_` (what random_state came to), `loss_`, `epoch_ms_`.
 
     Example:
         >>> from muxgcl.io import planted
@@ -86,7 +89,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         shift and scale, in `transform`. What `load` has returned, or a `Graph`, is taken as it is.
         """
         seed = draw_seed(self.random_state)
-        prepared, encoding = as_graph(graph)
+        prepared, encoding, ids, names = as_graph(graph)
         given = {"epochs": self.epochs, "lr": self.lr}
         overrides = {**(self.params or {}), **{k: v for k, v in given.items() if v is not None}}
         plan = Plan.make(
@@ -108,15 +111,17 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         self.committee_ = committee  # what is not finite leaves no trace in this estimator
         self.model_, self.seed_, self.encoding_ = self.committee_.methods[0], seed, encoding
         self.embedding_: Array = embedding.numpy()
+        self.ids_: Array = ids
+        self.feature_names_in_: Array = np.array(names, dtype=object)
         self.n_features_in_ = prepared.num_features
         self.loss_, self.epoch_ms_ = fitted.loss, fitted.epoch_ms
         return self
 
-    def transform(self, graph: Any) -> Array:
-        """Embed a graph with the same features, seen or unseen."""
+    def transform(self, graph: Any) -> Any:
+        """Embed a graph with the same features, seen or unseen: an array, or see `set_output`."""
         check_is_fitted(self)
         # what was fitted on a `Graph` has seen no scaling
-        prepared, _ = as_graph(graph, self.encoding_, scale=self.encoding_ is not None)
+        prepared, _, ids, _ = as_graph(graph, self.encoding_, scale=self.encoding_ is not None)
         if prepared.num_features != self.n_features_in_:
             raise UserError(
                 f"trained on {self.n_features_in_} features, this graph has {prepared.num_features}"
@@ -124,11 +129,34 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         device = next((p.device for p in self.model_.parameters()), prepared.device)
         table = np.asarray(self.committee_.embed(prepared.to(device)).numpy())
         self.committee_.forget()
-        return table
+        return self._shown(table, ids)
 
-    def fit_transform(self, graph: Any, y: None = None, **fit_params: Any) -> Array:
-        """Train on one graph and embed it."""
-        return self.fit(graph).embedding_
+    def fit_transform(self, graph: Any, y: None = None, **fit_params: Any) -> Any:
+        """Train on one graph and embed it: an array, or see `set_output`."""
+        self.fit(graph)
+        return self._shown(self.embedding_, self.ids_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """A name for each column of the embedding: `muxgcl0`, `muxgcl1`, ..."""
+        check_is_fitted(self)
+        prefix = type(self).__name__.lower()
+        return np.array([f"{prefix}{at}" for at in range(self.embedding_.shape[1])], dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """With "pandas", embeddings are frames whose index is the nodes' ids; "default": arrays."""
+        if transform not in (None, "default", "pandas"):
+            raise UserError(f"transform must be 'default' or 'pandas', got {transform!r}")
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}  # which `clone` copies
+        return self
+
+    def _shown(self, table: Array, ids: Array) -> Any:
+        own = getattr(self, "_sklearn_output_config", {})
+        if own.get("transform", get_config()["transform_output"]) != "pandas":
+            return table
+        from pandas import DataFrame, Index
+
+        return DataFrame(table, Index(ids, name="id"), self.get_feature_names_out())
 
 
 class MuxGCL(NodeEmbedder):
@@ -174,24 +202,30 @@ class MuxGCL(NodeEmbedder):
 
 def as_graph(
     graph: Any, encoding: Encoding | None = None, *, scale: bool = True
-) -> tuple[Graph, Encoding | None]:
-    """Whatever `load` takes or returns, and how its columns became features; a `Graph` stays."""
+) -> tuple[Graph, Encoding | None, Array, list[str]]:
+    """Whatever `load` takes or returns, how its columns became features, ids and their names.
+
+    A `Graph` stays as it is; its nodes and features are numbered.
+    """
     if isinstance(graph, Graph):
         if encoding is not None and encoding.changes:
             raise UserError(
                 "columns were scaled or encoded in fit: expected a graph that load takes, "
                 "got a Graph, whose features are as they are"
             )
-        return graph, None
+        places = list(map(str, range(graph.num_features)))
+        return graph, None, np.arange(graph.num_nodes), places
     if isinstance(graph, Loaded):
         if encoding not in (None, graph.encoding):
             raise UserError(
                 "the columns of this graph became other features than those trained on; "
                 "load it with encoding=embedder.encoding_"
             )
-        return Graph.from_data(graph.tensors), graph.encoding
-    loaded = load(graph, encoding=encoding, scale=scale)
-    return Graph.from_data(loaded.tensors), loaded.encoding
+        loaded = graph
+    else:
+        loaded = load(graph, encoding=encoding, scale=scale)
+    names = loaded.feature_names
+    return Graph.from_data(loaded.tensors), loaded.encoding, loaded.ids, names
 
 
 def draw_seed(random_state: RandomState) -> int:

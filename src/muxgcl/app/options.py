@@ -25,6 +25,9 @@ class LoadOptions:
     target_column: str | None = None
     weight_column: str | None = None
     header: bool | None = None
+    include: str | tuple[str, ...] | None = None
+    exclude: str | tuple[str, ...] | None = None
+    structure: bool | None = None
 
     def given(self) -> dict[str, Any]:
         """The options about files that were given, by name."""

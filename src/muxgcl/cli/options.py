@@ -275,6 +275,34 @@ Header = Annotated[
     ),
 ]
 
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include",
+        metavar="COLUMN",
+        help="Only this column becomes a feature; may be repeated, and may be a pattern: 'word_*'.",
+        rich_help_panel=FILES,
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude",
+        metavar="COLUMN",
+        help="This column does not become a feature; may be repeated, and may be a pattern.",
+        rich_help_panel=FILES,
+    ),
+]
+Structure = Annotated[
+    bool | None,
+    typer.Option(
+        "--structure",
+        help="Add degree and position, made from the edges, to the features; a graph without "
+        "features has them anyway.",
+        rich_help_panel=FILES,
+    ),
+]
+
 # output
 Json = Annotated[
     bool,
@@ -296,6 +324,9 @@ def load_options(
     target: str | None = None,
     weight: str | None = None,
     header: bool | None = None,
+    include: list[str] | None = None,
+    exclude: list[str] | None = None,
+    structure: bool | None = None,
 ) -> LoadOptions:
     """The options about files under the names that the command line has for them."""
     return LoadOptions(
@@ -308,4 +339,7 @@ def load_options(
         target_column=target,
         weight_column=weight,
         header=header,
+        include=tuple(include) if include else None,
+        exclude=tuple(exclude) if exclude else None,
+        structure=structure or None,
     )

@@ -54,6 +54,9 @@ def run(
     target: o.TargetColumn = None,
     weight: o.WeightColumn = None,
     header: o.Header = None,
+    include: o.Include = None,
+    exclude: o.Exclude = None,
+    structure: o.Structure = None,
     report: o.Report = True,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
@@ -97,6 +100,9 @@ def run(
         target=target,
         weight=weight,
         header=header,
+        include=include,
+        exclude=exclude,
+        structure=structure,
     )
     if dry_run:
         _estimate(graph, options, load, seeds=seeds, quiet=quiet, as_json=as_json)
@@ -134,6 +140,9 @@ def train(
     target: o.TargetColumn = None,
     weight: o.WeightColumn = None,
     header: o.Header = None,
+    include: o.Include = None,
+    exclude: o.Exclude = None,
+    structure: o.Structure = None,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
 ) -> None:
@@ -169,6 +178,9 @@ def train(
         target=target,
         weight=weight,
         header=header,
+        include=include,
+        exclude=exclude,
+        structure=structure,
     )
     if dry_run:
         _estimate(graph, options, load, seeds=1, quiet=quiet, as_json=as_json)

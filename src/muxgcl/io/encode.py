@@ -41,10 +41,18 @@ class Encoding:
     Args:
         numbers: a column's shift and scale; its feature is `(value - shift) / scale`.
         categories: a column's texts, one feature each.
+        structure: whether features made from the edges stand beside the columns.
     """
 
     numbers: dict[str, tuple[float, float]] = field(default_factory=dict)
     categories: dict[str, list[str]] = field(default_factory=dict)
+    structure: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Of every feature that a column became, in order: `age`, `city=Oslo`."""
+        one_hot = [f"{name}={text}" for name, texts in self.categories.items() for text in texts]
+        return [*self.numbers, *one_hot]
 
     @property
     def changes(self) -> bool:
@@ -54,13 +62,14 @@ class Encoding:
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON; `from_dict` brings it back exactly."""
         numbers = {name: list(rule) for name, rule in self.numbers.items()}
-        return {"numbers": numbers, "categories": self.categories}
+        stored = {"numbers": numbers, "categories": self.categories}
+        return {**stored, "structure": True} if self.structure else stored
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
         """The encoding that `as_dict` wrote."""
         numbers = {name: (shift, scale) for name, (shift, scale) in stored["numbers"].items()}
-        return cls(numbers, dict(stored["categories"]))
+        return cls(numbers, dict(stored["categories"]), bool(stored.get("structure")))
 
 
 def learn_encoding(table: NodeTable, *, scale: bool = True) -> tuple[Encoding, list[str]]:

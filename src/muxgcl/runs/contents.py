@@ -55,7 +55,15 @@ CONFIG = fields(
                 "notes": list_of(text),
             }
         ),
-        "source": fields({"header": flag}, others=text),
+        "source": fields(
+            {
+                "header": flag,
+                "include": list_of(text),
+                "exclude": list_of(text),
+                "structure": flag,
+            },
+            others=text,
+        ),
     },
     others=_settings,
 )
@@ -90,7 +98,7 @@ def _scaling(value: Any, place: str) -> None:
 
 
 ENCODING = fields(
-    {"numbers": table_of(_scaling), "categories": table_of(list_of(text))},
+    {"numbers": table_of(_scaling), "categories": table_of(list_of(text)), "structure": flag},
     "numbers",
     "categories",
 )
