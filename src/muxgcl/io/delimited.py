@@ -3,6 +3,7 @@
 import csv
 import re
 from array import array
+from collections import deque
 from collections.abc import Iterator, MutableSequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -12,6 +13,7 @@ from typing import TextIO
 import numpy as np
 
 from muxgcl.errors import UserError
+from muxgcl.io.arrow_text import ArrowReader, is_plain
 from muxgcl.io.cells import looks_numeric
 from muxgcl.io.ids import read_ids
 from muxgcl.io.roles import (
@@ -60,11 +62,12 @@ def read_delimited(
         nodes = isinstance(columns, NodeColumns)
         if (known := header) is None:
             known = is_header(some, named=columns.named, nodes=nodes)
-        table = _table(file, path, columns, some, header=bool(known))
+        plain = is_plain(path)
+        table = _table(file, path, columns, some, header=bool(known), plain=plain)
         if known is None and isinstance(columns, EdgeColumns):
             ends = columns.ends(table.name, table.columns)
             if stands_apart(*(table.rows.kept[end] for end in ends)):
-                table = _table(file, path, columns, some, header=True)
+                table = _table(file, path, columns, some, header=True, plain=plain)
                 note = (
                     f"{path}: line 1 is a header ({listed(first)}), as its words never come again"
                 )
@@ -80,6 +83,7 @@ def _table(
     some: list[list[str]],
     *,
     header: bool,
+    plain: bool,
 ) -> Table:
     first = some[0]
     names = first if header else [str(place) for place in range(1, len(first) + 1)]
@@ -88,6 +92,11 @@ def _table(
     if header and not first[0].strip() and _numbers_rows(columns, names, some[1:]):
         seen, notes = names[1:], (f"{path}: its first column numbers the rows, not used",)
     reader = _Reader(path, names, columns.choose(str(path), seen), skip=int(header))
+    if plain and len(names) > 1:
+        file.seek(0)
+        comments, _, delimiter = _opening(file, path)
+        skip = comments + int(header)
+        reader.arrow = ArrowReader(path, names, reader.choice, some, delimiter, skip=skip)
     rows = gather(lambda as_text: reader.blocks(file, as_text))
     if rows is None:
         raise UserError(f"{path} has a header but no rows")
@@ -130,11 +139,20 @@ class _Reader:
         self.path, self.choice, self.skip = path, choice, skip
         self.at = {name: position for position, name in enumerate(names)}
         self.lines = array("q")  # of every record, the header included
+        self.arrow: ArrowReader | None = None  # for what it can read
 
     def place(self, row: int) -> str:
+        if not self.lines:  # pyarrow does not count them
+            with self.path.open(encoding="utf-8-sig", newline="") as file:
+                deque(_records(file, self.path, self.lines), maxlen=0)
         return f"line {self.lines[row + self.skip]:,}"
 
     def blocks(self, file: TextIO, as_text: frozenset[str]) -> Iterator[Block]:
+        if self.arrow is not None:
+            if (found := self.arrow.blocks(as_text, self.place)) is not None:
+                yield from found
+                return
+            self.arrow = None
         file.seek(0)
         del self.lines[:]
         records = islice(_records(file, self.path, self.lines), self.skip, None)
@@ -179,10 +197,7 @@ class _Reader:
 
 def _records(file: TextIO, path: Path, lines: MutableSequence[int]) -> Iterator[list[str]]:
     """Every record, all of the same number of fields; its line is added to `lines`."""
-    comments, opening = 0, file.readline()
-    while opening and (opening.startswith("#") or not opening.strip()):
-        comments, opening = comments + 1, file.readline()
-    delimiter = _delimiter(opening, path)
+    comments, opening, delimiter = _opening(file, path)
     physical: Iterator[str] = chain([opening], iter(file.readline, ""))
     if delimiter == " ":
         physical = (line.strip(" \r\n") for line in physical)
@@ -203,6 +218,14 @@ def _records(file: TextIO, path: Path, lines: MutableSequence[int]) -> Iterator[
     except csv.Error as fault:
         line = comments + reader.line_num
         raise UserError(f"{path}, line {line:,}: {fault}") from fault
+
+
+def _opening(file: TextIO, path: Path) -> tuple[int, str, str]:
+    """How many lines come before the first record, its first line, and what separates cells."""
+    comments, opening = 0, file.readline()
+    while opening and (opening.startswith("#") or not opening.strip()):
+        comments, opening = comments + 1, file.readline()
+    return comments, opening, _delimiter(opening, path)
 
 
 def _delimiter(line: str, path: Path) -> str:
