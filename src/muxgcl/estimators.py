@@ -89,7 +89,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         shift and scale, in `transform`. What `load` has returned, or a `Graph`, is taken as it is.
         """
         seed = draw_seed(self.random_state)
-        prepared, encoding, ids, names = as_graph(graph)
+        loaded, prepared, encoding = as_graph(graph)
         given = {"epochs": self.epochs, "lr": self.lr}
         overrides = {**(self.params or {}), **{k: v for k, v in given.items() if v is not None}}
         plan = Plan.make(
@@ -111,7 +111,8 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         self.committee_ = committee  # what is not finite leaves no trace in this estimator
         self.model_, self.seed_, self.encoding_ = self.committee_.methods[0], seed, encoding
         self.embedding_: Array = embedding.numpy()
-        self.ids_: Array = ids
+        self.ids_: Array = np.arange(prepared.num_nodes) if loaded is None else loaded.ids
+        names = (encoding or Encoding()).names(prepared.num_features)
         self.feature_names_in_: Array = np.array(names, dtype=object)
         self.n_features_in_ = prepared.num_features
         self.loss_, self.epoch_ms_ = fitted.loss, fitted.epoch_ms
@@ -121,7 +122,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         """Embed a graph with the same features, seen or unseen: an array, or see `set_output`."""
         check_is_fitted(self)
         # what was fitted on a `Graph` has seen no scaling
-        prepared, _, ids, _ = as_graph(graph, self.encoding_, scale=self.encoding_ is not None)
+        loaded, prepared, _ = as_graph(graph, self.encoding_, scale=self.encoding_ is not None)
         if prepared.num_features != self.n_features_in_:
             raise UserError(
                 f"trained on {self.n_features_in_} features, this graph has {prepared.num_features}"
@@ -129,7 +130,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         device = next((p.device for p in self.model_.parameters()), prepared.device)
         table = np.asarray(self.committee_.embed(prepared.to(device)).numpy())
         self.committee_.forget()
-        return self._shown(table, ids)
+        return self._shown(table, np.arange(len(table)) if loaded is None else loaded.ids)
 
     def fit_transform(self, graph: Any, y: None = None, **fit_params: Any) -> Any:
         """Train on one graph and embed it: an array, or see `set_output`."""
@@ -202,30 +203,24 @@ class MuxGCL(NodeEmbedder):
 
 def as_graph(
     graph: Any, encoding: Encoding | None = None, *, scale: bool = True
-) -> tuple[Graph, Encoding | None, Array, list[str]]:
-    """Whatever `load` takes or returns, how its columns became features, ids and their names.
-
-    A `Graph` stays as it is; its nodes and features are numbered.
-    """
+) -> tuple[Loaded | None, Graph, Encoding | None]:
+    """Whatever `load` takes or returns, and how its columns became features; a `Graph` stays."""
     if isinstance(graph, Graph):
         if encoding is not None and encoding.changes:
             raise UserError(
                 "columns were scaled or encoded in fit: expected a graph that load takes, "
                 "got a Graph, whose features are as they are"
             )
-        places = list(map(str, range(graph.num_features)))
-        return graph, None, np.arange(graph.num_nodes), places
+        return None, graph, None
     if isinstance(graph, Loaded):
         if encoding not in (None, graph.encoding):
             raise UserError(
                 "the columns of this graph became other features than those trained on; "
                 "load it with encoding=embedder.encoding_"
             )
-        loaded = graph
-    else:
-        loaded = load(graph, encoding=encoding, scale=scale)
-    names = loaded.feature_names
-    return Graph.from_data(loaded.tensors), loaded.encoding, loaded.ids, names
+        return graph, Graph.from_data(graph.tensors), graph.encoding
+    loaded = load(graph, encoding=encoding, scale=scale)
+    return loaded, Graph.from_data(loaded.tensors), loaded.encoding
 
 
 def draw_seed(random_state: RandomState) -> int:

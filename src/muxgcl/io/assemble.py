@@ -15,7 +15,7 @@ from muxgcl.io.labels import classes
 from muxgcl.io.leaks import identifiers, label_leaks
 from muxgcl.io.nodes import NodeTable, no_numbers, rows_of
 from muxgcl.io.safety import check_unicode, how_many, listed, quoted
-from muxgcl.io.structure import BINS, NAMES, SIGNS, with_structure
+from muxgcl.io.structure import BINS, SIGNS, with_structure
 from muxgcl.io.table import WIDE, to_dense
 from muxgcl.tensors import Tensors
 
@@ -51,10 +51,7 @@ class Loaded:
     @property
     def feature_names(self) -> list[str]:
         """Of the columns of `x`: `age`, `city=Oslo`, or what was made from edges."""
-        known = self.encoding.names
-        if self.encoding.structure or (not known and self.tensors.num_features == len(NAMES)):
-            known = [*known, *NAMES]
-        return known or [str(place) for place in range(self.tensors.num_features)]
+        return self.encoding.names(self.tensors.num_features)
 
     @property
     def data(self) -> "Data":

@@ -21,6 +21,7 @@ from torch import Tensor
 from muxgcl.errors import UserError
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.safety import check_size, how_many, listed, quoted
+from muxgcl.io.structure import NAMES
 from muxgcl.io.table import Dense, Matrix, Place, is_bag, is_number, to_dense
 
 MOST_CATEGORIES = 256
@@ -48,11 +49,13 @@ class Encoding:
     categories: dict[str, list[str]] = field(default_factory=dict)
     structure: bool = False
 
-    @property
-    def names(self) -> list[str]:
-        """Of every feature that a column became, in order: `age`, `city=Oslo`."""
+    def names(self, features: int) -> list[str]:
+        """Of so many features: `age`, `city=Oslo`, then what was made from edges; else places."""
         one_hot = [f"{name}={text}" for name, texts in self.categories.items() for text in texts]
-        return [*self.numbers, *one_hot]
+        found = [*self.numbers, *one_hot]
+        if self.structure or (not found and features == len(NAMES)):
+            found += NAMES
+        return found or [str(place) for place in range(features)]
 
     @property
     def changes(self) -> bool:
