@@ -20,6 +20,12 @@ TRAINING, FOLDER, SCORES, FILES, OUTPUT = (
 PRESETS = ("best", "paper", "quick", "auto")
 
 
+def _seed_of_splits(seed: int) -> int:
+    if not 0 <= seed < 2**32:
+        raise typer.BadParameter(f"expected an integer from 0 to {2**32 - 1}, got {seed}")
+    return seed
+
+
 class Protocol(StrEnum):
     """How embeddings are judged."""
 
@@ -191,9 +197,9 @@ Protocols = Annotated[
     typer.Option(
         "--protocol",
         metavar="NAME",
-        help="How to classify: holdout, holdout-all, public or paper; may be repeated. `holdout` "
-        "counts test nodes whose labels no search of settings reads, `holdout-all` others too; "
-        "`paper` is optimistic by design.",
+        help="How to classify; may be repeated. `holdout`: test nodes whose labels no search of "
+        "settings reads; `holdout-all`: others too; `public`: the published split; `paper`: "
+        "optimistic by design.",
         rich_help_panel=SCORES,
     ),
 ]
@@ -203,8 +209,7 @@ Splits = Annotated[
 SplitSeed = Annotated[
     int,
     typer.Option(
-        min=0,
-        max=2**32 - 1,
+        callback=_seed_of_splits,
         help="The seed of the splits, shared by all methods.",
         rich_help_panel=SCORES,
     ),

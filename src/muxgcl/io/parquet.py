@@ -38,9 +38,7 @@ def read_parquet(path: Path, columns: EdgeColumns | NodeColumns) -> Table:
     try:
         from pyarrow.parquet import ParquetFile
     except ImportError as missing:
-        raise UserError(
-            f"{path}: reading Parquet needs pyarrow; pip install 'muxgcl[io]'"
-        ) from missing
+        raise UserError(f"{path}: reading Parquet needs pyarrow; pip install pyarrow") from missing
     # text stays coded by a dictionary until its length is known: a word of a megabyte that a file
     # holds once may stand in every row
     with parsing(path, "Parquet"), ParquetFile(path) as plain:
