@@ -20,6 +20,7 @@ residual blocks, a warm-up and a falling rate, neighbours as explicit positives,
 are refreshed from the embedding.
 """
 
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import ClassVar
@@ -36,7 +37,7 @@ from muxgcl.losses.multiscale import Anchors, Likelihood, MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.adam import Adam
-from muxgcl.nn.field import Field, rows_of
+from muxgcl.nn.field import Field, block_rows, in_blocks, in_part, rows_of
 from muxgcl.nn.perceptron import Norm, Perceptron, spread
 from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
@@ -68,6 +69,7 @@ class MuxHopConfig(AffinityConfig):
     readout: Kind = "all"
     readout_weights: tuple[float, ...] = ()  # one a scale; none: all weigh 1
     readout_features: float = 0.0  # weight of propagated features beside the scales
+    readout_raw: float = 0.0  # weight of the features as they are beside the scales
 
     def __post_init__(self) -> None:
         AffinityConfig.__post_init__(self)
@@ -118,8 +120,13 @@ class MuxHop(Method):
             backend=context.backend,
         )
         self.readout = Readout(
-            cfg.readout, cfg.readout_weights, cfg.readout_features, last=cfg.hops
+            cfg.readout,
+            cfg.readout_weights,
+            cfg.readout_features,
+            last=cfg.hops,
+            raw=cfg.readout_raw,
         )
+        self.capturable = graph.device.type == "cpu" or not self._in_part(graph)
         self.patches: list[Tensor] | None = None
         self.register_buffer("steps", torch.zeros(()))
 
@@ -142,7 +149,7 @@ class MuxHop(Method):
         """The weighted contrast of each scale, on two fresh views."""
         cfg, sample, graph = self.cfg, self.context.draw(graph), self.scaled(graph)
         # each of several workers with its own rows would drop entries of its own inside f
-        if isinstance(sample, Sample) and graph.device.type == "cpu":
+        if isinstance(sample, Sample) and self._in_part(graph):
             propagation = stacked_propagation(graph, cfg.drop_edges)
             unit = self._of_rows(graph, propagation, sample.rows(2))
         else:
@@ -168,15 +175,24 @@ class MuxHop(Method):
         """The same for these rows of two views, from what they depend on alone."""
         below, wanted = self.cfg.convolutions, self.contrast.scales  # `below` hops are inside f
         field = Field.of(propagation, rows, below + max(wanted))
-        features = rows_of(graph.aligned_features, field.rows[0] % graph.num_nodes)
-        part = View(propagation, drop_entries(features, self.cfg.drop_features))
-        mixed = self.projector.mix(self.encoder(part, field.hops[:below]))
+
+        def start(rows: NodeIndex) -> Candidates:
+            features = rows_of(graph.aligned_features, rows % graph.num_nodes)
+            part = View(propagation, drop_entries(features, self.cfg.drop_features))
+            return self.projector.mix(self.encoder(part, field.hops[:below]))
+
+        alone = self.encoder.sees_rows_alone
+        size = block_rows(self.encoder.widths) if alone else len(field.rows[0])
+        mixed = in_blocks(start, field.rows[0], size)
         found = {}
         for k in range(max(wanted) + 1):
             mixed = field.hops[below + k - 1] @ mixed if k > 0 else mixed
             if k in wanted:
                 found[k] = field.wanted(mixed, below + k)
         return self._finished(found)
+
+    def _in_part(self, graph: Graph) -> bool:
+        return in_part(graph.device, 2 * graph.num_nodes, self.encoder.widths)
 
     def _finished(self, mixed: dict[int, Scale]) -> dict[int, Nodes]:
         """What follows the projector's first product."""
@@ -185,9 +201,17 @@ class MuxHop(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""
+        return self.readout(self._read(graph), graph)
+
+    def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
+        """The same, a block of rows at a time."""
+        return self.readout.blocks(self._read(graph), graph)
+
+    def _read(self, graph: Graph) -> dict[int, Nodes]:
+        """The scales of the un-augmented graph, up to the last one that is read."""
         view = clean(self.scaled(graph))
         scales = spread(view.propagation, self.network.embed(view), max(self.readout.scales))
-        return self.readout(dict(enumerate(scales)), graph)
+        return dict(enumerate(scales))
 
     @property
     def network(self) -> Perceptron:

@@ -4,11 +4,12 @@ r"""What becomes the embedding of a trained encoder with several scales.
 - `all`: $[\,\rho_0 \bar U^{(0)}, \dots, \rho_L \bar U^{(L)}\,]$, the scales side by side, each with
   unit rows ($\bar U$) and its weight $\rho_k$. A scale of weight 0 has no columns.
 
-With `features` > 0 there is one more block: unit rows of the propagated features $\hat A^L X$,
-times that weight. It is a dense table of nodes x features, so its size is bounded.
+With `features` > 0 there is one more block, unit rows of the propagated features $\hat A^L X$ times
+that weight, and with `raw` > 0 another, unit rows of the features $X$ as they are. Each is a dense
+table of nodes x features, so its size is bounded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
 import torch
@@ -21,6 +22,7 @@ from muxgcl.shapes import Nodes, Scale
 
 Kind = Literal["last", "all"]
 FEATURE_BYTES = 4 << 30  # of propagated features, at most
+ROWS = 65_536  # of the embedding that are put together at a time
 
 
 class Readout:
@@ -31,9 +33,17 @@ class Readout:
         weights: one number a scale, for "all"; none at all means that every scale weighs 1.
         features: weight of the propagated features; 0 leaves them out.
         last: L, the number of the last scale.
+        raw: weight of the features as they are; 0 leaves them out.
     """
 
-    def __init__(self, kind: Kind, weights: tuple[float, ...], features: float, last: int) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        weights: tuple[float, ...],
+        features: float,
+        last: int,
+        raw: float = 0.0,
+    ) -> None:
         if kind not in get_args(Kind):
             raise UserError(f"readout must be last or all, got {kind!r}")
         if weights and kind == "last":
@@ -43,15 +53,15 @@ class Readout:
                 f"readout_weights needs one number for each of the {last + 1} scales, "
                 f"got {list(weights)}"
             )
-        if features < 0 or (weights and (min(weights) < 0 or max(weights) == 0)):
+        if min(features, raw) < 0 or (weights and (min(weights) < 0 or max(weights) == 0)):
             raise UserError(
-                "readout_weights and readout_features must not be negative, and one scale must "
-                f"count, got {list(weights)} and {features}"
+                "readout_weights, readout_features and readout_raw must not be negative, and one "
+                f"scale must count, got {list(weights)}, {features} and {raw}"
             )
-        self.last, self.features = last, features
+        self.last, self.features, self.raw = last, features, raw
         given = weights or [1.0] * (last + 1)
         self.weights = {last: 1.0} if kind == "last" else {k: w for k, w in enumerate(given) if w}
-        self.alone = kind == "last" and not features
+        self.alone = kind == "last" and not features and not raw
 
     @property
     def scales(self) -> set[int]:
@@ -62,10 +72,25 @@ class Readout:
         """The embedding; `graph` is what the scales were made from."""
         if self.alone:
             return scales[self.last]
-        blocks = [weight * unit_rows(scales[k]) for k, weight in self.weights.items()]
-        if self.features:
-            blocks.append(self.features * unit_rows(propagated_features(graph, self.last)))
-        return torch.cat(blocks, 1)
+        return next(self.blocks(scales, graph, graph.num_nodes))
+
+    def blocks(
+        self, scales: Mapping[int, Nodes], graph: Graph, rows: int = ROWS
+    ) -> Iterator[Scale]:
+        """The same, so many rows at a time: the scales side by side need not all be there."""
+        beside = [
+            (weight, propagated_features(graph, hops))
+            for weight, hops in ((self.features, self.last), (self.raw, 0))
+            if weight
+        ]
+        for start in range(0, graph.num_nodes, rows):
+            here = slice(start, start + rows)
+            if self.alone:
+                yield scales[self.last][here]
+                continue
+            parts = [weight * unit_rows(scales[k][here]) for k, weight in self.weights.items()]
+            parts += [weight * unit_rows(features[here]) for weight, features in beside]
+            yield torch.cat(parts, 1)
 
 
 def propagated_features(graph: Graph, hops: int) -> Nodes:
@@ -73,7 +98,7 @@ def propagated_features(graph: Graph, hops: int) -> Nodes:
     size = 4 * graph.num_nodes * graph.num_features
     if size > FEATURE_BYTES:
         raise UserError(
-            f"readout_features needs a table of {graph.num_nodes:,} x {graph.num_features:,} "
+            f"features in the readout need a table of {graph.num_nodes:,} x {graph.num_features:,} "
             f"numbers, {size / 2**30:.1f} GiB; at most {FEATURE_BYTES >> 30} GiB are allowed"
         )
     return spread(graph.adjacency.propagation(), graph.dense_features(), hops)[-1]

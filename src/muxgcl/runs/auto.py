@@ -146,6 +146,7 @@ def settings_like(
             settings[key] = value
             choices.append(Choice(key, value, reason))
 
+    change("convolutions", 0, "a node without edges must have an embedding too")
     most = most_columns(profile.nodes)
     for key in ("hidden", "width", "projection", "projection_out"):
         change(key, min(settings[key], most), f"the graph has {profile.nodes:,} nodes")
@@ -156,7 +157,8 @@ def settings_like(
         change("width", min(settings["width"], 512), why)
         change("epochs", min(settings["epochs"], 300), why)
     if 4 * profile.nodes * features > FEATURE_BYTES:
-        change("readout_features", 0.0, "a table of propagated features would be too large")
+        for key in ("readout_features", "readout_raw"):
+            change(key, 0.0, "a table of features in the embedding would be too large")
     if profile.degree == 0:
         change("affinity", "none", "the graph has no edges")
     return settings, choices

@@ -58,8 +58,10 @@ class Trainer:
         *,
         capture: Capture = "auto",
         tf32: bool = True,
+        block: int = GPU_BLOCK,
     ) -> None:
         self.method, self.graph, self.cfg, self.tf32 = method, graph, cfg, tf32
+        self.block = block if graph.device.type == "cuda" else 1  # epochs
         self.epoch = 0
         self.optimizer = method.optimizer(cfg.lr, cfg.weight_decay)
         on_gpu = graph.device.type == "cuda"
@@ -77,10 +79,9 @@ class Trainer:
 
         Past epoch `singly_from` every epoch is a block: someone wants to look at each.
         """
-        size = GPU_BLOCK if self.graph.device.type == "cuda" else 1
         while self.epoch < self.cfg.epochs:
             left = (singly_from if singly_from is not None else self.cfg.epochs) - self.epoch
-            count = min(size, left) if left > 0 else 1
+            count = min(self.block, left) if left > 0 else 1
             ahead = [m - self.epoch for m in self.method.milestones if m > self.epoch]
             count = min(count, *ahead) if ahead else count
             with fast_products(self.tf32):  # not while the caller has the block in hand
