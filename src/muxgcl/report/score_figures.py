@@ -1,6 +1,7 @@
 """Figures of what the embedding is good for: scores beside controls, and the confusion matrix."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -101,10 +102,11 @@ def confusion(record: RunRecord) -> Figure:
         step = 1 if k <= WITH_FIGURES else 5
         shown = [f"{place} {short(name, 13)}" for place, name in enumerate(names, 1)]
         axes.set_yticks(range(k), shown, fontsize=LABEL)
-        axes.set_xticks(range(step - 1, k, step), range(step, k + 1, step), fontsize=LABEL)
+        places = range(step - 1, k, step)
+        axes.set_xticks(places, [str(place + 1) for place in places], fontsize=LABEL)
     else:
         shown = [short(name, 14) for name in names]
-        slant = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+        slant: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
         axes.set_xticks(range(k), shown, fontsize=LABEL, **slant)
         axes.set_yticks(range(k), shown, fontsize=LABEL)
     axes.set(xlim=(-0.5, k - 0.5), ylim=(k - 0.5, -0.5))
