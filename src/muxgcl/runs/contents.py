@@ -57,7 +57,13 @@ CONFIG = fields(
                 "edge_types": list_of(text),
             }
         ),
-        "source": fields({"header": flag, "directed": flag}, others=text),
+        "source": fields(
+            {
+                **dict.fromkeys(("header", "directed", "structure"), flag),
+                **dict.fromkeys(("include", "exclude"), list_of(text)),
+            },
+            others=text,
+        ),
     },
     others=_settings,
 )
@@ -92,7 +98,7 @@ def _scaling(value: Any, place: str) -> None:
 
 
 ENCODING = fields(
-    {"numbers": table_of(_scaling), "categories": table_of(list_of(text))},
+    {"numbers": table_of(_scaling), "categories": table_of(list_of(text)), "structure": flag},
     "numbers",
     "categories",
 )
