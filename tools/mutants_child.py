@@ -1,0 +1,124 @@
+"""What a forked child of `tools/mutants.py` does: run tests of a copied tree, in this process."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+OPTIONS = [
+    *("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"),
+    *("-o", "addopts=--strict-markers --timeout=300 -m 'not slow and not gpu'"),
+    *("-W", "ignore:Module already imported"),  # by the parent, which loads libraries once
+]
+
+
+def enter(tree: Path) -> None:
+    """Work in the tree, on its source, and write to the log beside it."""
+    log = os.open(tree.parent / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.chdir(tree)
+    sys.path[:0] = [str(tree / "src"), str(tree / "tests")]
+
+
+class Chosen:
+    """A plugin that keeps the chosen tests alone, in their order."""
+
+    def __init__(self, tests: list[str]) -> None:
+        self.order = {test: i for i, test in enumerate(tests)}
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Chosen tests are kept, fastest first."""
+        items[:] = sorted(
+            (item for item in items if item.nodeid in self.order),
+            key=lambda item: self.order[item.nodeid],
+        )
+
+
+def run_tests(tree: Path, tests: list[str]) -> int:
+    """Pytest's exit code for these tests."""
+    enter(tree)
+    sys.dont_write_bytecode = True
+    files = sorted({test.split("::")[0] for test in tests})
+    return int(pytest.main([*OPTIONS, *files], plugins=[Chosen(tests)]))
+
+
+class Measured:
+    """A plugin that notes how long each test takes and which lines of the sources it reaches."""
+
+    def __init__(self, sources: list[Path], tree: Path, never: list[str]) -> None:
+        self.names = {str(s): str(s.relative_to(tree / "src" / "muxgcl")) for s in sources}
+        self.never = never
+        self.reached: dict[str, set[int]] = {}
+        self.tests: dict[str, dict[str, Any]] = {}
+        self.shared: dict[
+            tuple[str, str], dict[str, set[int]]
+        ] = {}  # by fixtures that several tests of a file share
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Leave out what is too slow to run once a mutant."""
+        items[:] = [item for item in items if item.originalname not in self.never]
+
+    def trace(self, frame: FrameType, event: str, argument: object) -> Any:
+        """Follow the frames of our sources, and no others."""
+        name = self.names.get(frame.f_code.co_filename)
+        if name is None:
+            return None
+        lines = self.reached.setdefault(name, set())
+
+        def local(frame: FrameType, event: str, argument: object) -> Any:
+            lines.add(frame.f_lineno)
+            return local
+
+        lines.add(frame.f_lineno)
+        return local
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
+        """Note what a fixture reaches that several tests share: each of them depends on it."""
+        if fixturedef.scope == "function":
+            return (yield)
+        before, self.reached = self.reached, {}
+        try:
+            return (yield)
+        finally:
+            self.shared[fixturedef.baseid, fixturedef.argname] = self.reached
+            self.reached = before
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: Any) -> Generator[None, Any, Any]:
+        """Note a test's time and lines, those of its fixtures among them."""
+        self.reached = {}
+        began = time.perf_counter()
+        sys.settrace(self.trace)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            seconds = time.perf_counter() - began
+            found = [self.reached]
+            found += [
+                lines for (_, name), lines in self.shared.items() if name in item.fixturenames
+            ]
+            together: dict[str, set[int]] = {}
+            for part in found:
+                for name, lines in part.items():
+                    together.setdefault(name, set()).update(lines)
+            lines = {name: sorted(lines) for name, lines in together.items()}
+            self.tests[item.nodeid] = {"seconds": round(seconds, 3), "lines": lines}
+
+
+def measure(tree: Path, file: str, sources: list[Path], never: list[str], out: Path) -> int:
+    """Run a test file; what each test takes and reaches goes to `out`."""
+    enter(tree)
+    plugin = Measured(sources, tree, never)
+    code = int(pytest.main([*OPTIONS, f"tests/{file}"], plugins=[plugin]))
+    if code == 0:
+        out.write_text(json.dumps(plugin.tests))
+    return code
