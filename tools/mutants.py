@@ -10,6 +10,7 @@ survivors are tried again. `tools/mutants.toml` names areas, tests and survivors
 """
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -31,7 +32,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from mutants_child import measure, run_tests
+from mutants_child import enter, load_all_but, measure, run_tests
 from mutate import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -166,11 +167,11 @@ def try_mutant(mutant: Mutant, module: str, tests: dict[str, dict[str, Any]]) ->
     limit = 30 + 5 * sum(tests[test]["seconds"] for test in chosen)
     try:
         path.write_bytes(mutant.apply(original))
-        came = forked(partial(run_tests, TREE, chosen), limit)
+        came = forked(partial(run_tests, chosen), limit)
     finally:
         path.write_bytes(original)
     if came in ("4", "5", "70"):  # no test ran
-        raise SystemExit(f"{module}: {mutant.key}: the tests did not start, see {WORK}/log")
+        raise SystemError(f"{mutant.key}: the tests did not start ({came})")
     return ("survived" if came == "0" else "killed"), len(chosen)
 
 
@@ -206,36 +207,73 @@ def interval(killed: int, of: int) -> tuple[float, float]:
     return round(middle - half, 3), round(min(1.0, middle + half), 3)
 
 
+def try_all(
+    pending: list[Mutant], module: str, tests: dict[str, dict[str, Any]], answering: str
+) -> int:
+    """Try mutants of one module; a line a mutant goes to the results."""
+    enter(TREE)
+    load_all_but(module, TREE)
+    source = hashed(PACKAGE / module)
+    for mutant in pending:
+        began = time.monotonic()
+        came, ran = try_mutant(mutant, module, tests)
+        row = {"module": module, "source": source, "key": mutant.key, "came": came}
+        row |= {"tests": answering, "ran": ran, "seconds": round(time.monotonic() - began, 2)}
+        append(WORK / "results.jsonl", row)
+    return 0
+
+
+def results() -> dict[tuple[str, str, str], dict[str, Any]]:
+    """What became of every mutant that was tried, by module, its source and the change."""
+    rows = read_lines(WORK / "results.jsonl")
+    return {(row["module"], row["source"], row["key"]): row for row in rows}
+
+
 def try_area(area: Area, given: argparse.Namespace, config: dict[str, Any]) -> dict[str, Any]:
     """Try an area's sample; survivors are printed; the figures come back."""
     tests = measured(area, config["never"])
     answering = hashed(*(TREE / "tests" / file for file in area.tests))
-    known = {(r["module"], r["source"], r["key"]): r for r in read_lines(WORK / "results.jsonl")}
     chosen, total = sampled(area, given.sample, given.seed)
-    per = {m: {"mutants": 0, "killed": 0, "survived": 0, "accepted": 0} for m in area.modules}
-    for module, mutant in chosen:
-        source = hashed(PACKAGE / module)
-        row = known.get((module, source, mutant.key))
-        if row is None or (row["came"] == "survived" and row["tests"] != answering):
-            began = time.monotonic()
-            came, ran = try_mutant(mutant, module, tests)
-            row = {"module": module, "source": source, "key": mutant.key, "came": came,
-                   "tests": answering, "ran": ran}  # fmt: skip
-            append(WORK / "results.jsonl", row)
-        came = row["came"]
-        if came == "survived" and accepted(mutant, module, config.get("accepted", [])):
-            came = "accepted"
-        per[module]["mutants"] += 1
-        per[module][came] += 1
-        if came == "survived":
-            print(f"  {module}:{mutant.first} {mutant.function}, {row['ran']} tests")
-            print(f"    - {mutant.was}\n    + {mutant.now}", flush=True)
+    per = {}
+    for module in area.modules:
+        source, known = hashed(PACKAGE / module), results()
+        mine = [mutant for name, mutant in chosen if name == module]
+        pending = []
+        for mutant in mine:
+            row = known.get((module, source, mutant.key), {"came": "survived", "tests": ""})
+            if row["came"] == "survived" and row["tests"] != answering:
+                pending.append(mutant)
+        if pending and forked(partial(try_all, pending, module, tests, answering), 86_400) != "0":
+            raise SystemExit(f"{module}: the tests did not start, see {WORK}/log")
+        known = results()
+        came = {mutant.key: known[module, source, mutant.key] for mutant in mine}
+        per[module] = told(module, mine, came, config.get("accepted", []))
     sums = {k: sum(row[k] for row in per.values()) for k in next(iter(per.values()))}
     counted = sums["mutants"] - sums["accepted"]
-    low, high = interval(sums["killed"], counted)
-    return {"kind": "mutants", "area": area.name, "possible": total, **sums,
-            "score": round(sums["killed"] / counted, 4), "interval": [low, high],
-            "modules": {m: row for m, row in per.items() if row["mutants"]}}  # fmt: skip
+    return {
+        "kind": "mutants",
+        "area": area.name,
+        "possible": total,
+        **sums,
+        "score": round(sums["killed"] / counted, 4),
+        "interval": interval(sums["killed"], counted),
+        "modules": {module: row for module, row in per.items() if row["mutants"]},
+    }
+
+
+def told(
+    module: str, tried: list[Mutant], came: dict[str, dict[str, Any]], listed: list[dict[str, str]]
+) -> dict[str, int]:
+    """Count what became of a module's mutants, and print those that nobody noticed."""
+    counts = {"mutants": len(tried), "killed": 0, "survived": 0, "accepted": 0}
+    for mutant in tried:
+        row = came[mutant.key]
+        lives = row["came"] == "survived" and accepted(mutant, module, listed)
+        counts["accepted" if lives else row["came"]] += 1
+        if row["came"] == "survived" and not lives:
+            print(f"  {module}:{mutant.first} {mutant.function}, {row['ran']} tests")
+            print(f"    - {mutant.was}\n    + {mutant.now}", flush=True)
+    return counts
 
 
 def areas(config: dict[str, Any], only: list[str] | None) -> Iterator[Area]:
@@ -263,6 +301,7 @@ def main() -> None:
     copy_tree()
     for library in LIBRARIES:
         import_module(library)
+    gc.freeze()
     rows = []
     for area in areas(config, given.area):
         began = time.monotonic()

@@ -1,10 +1,13 @@
 """What a forked child of `tools/mutants.py` does: run tests of a copied tree, in this process."""
 
+import ast
+import gc
 import json
 import os
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -27,6 +30,40 @@ def enter(tree: Path) -> None:
     sys.path[:0] = [str(tree / "src"), str(tree / "tests")]
 
 
+def load_all_but(module: str, tree: Path) -> None:
+    """Import what does not depend on a module of ours, as the tests do: with shapes checked."""
+    import_module("conftest")
+    imports: dict[str, set[str]] = {}
+    for file in (tree / "src" / "muxgcl").rglob("*.py"):
+        parts = file.relative_to(tree / "src").with_suffix("").parts
+        package = ".".join(parts[:-1])
+        uses = {".".join(parts[:i]) for i in range(2, len(parts))}  # its packages load first
+        imports[".".join(parts).removesuffix(".__init__")] = uses
+        uses.update(_imported(ast.parse(file.read_bytes())))
+        if parts[-1] == "__init__" and b"import_module" in file.read_bytes():  # by their names
+            uses.update(f"{package}.{other.stem}" for other in file.parent.glob("*.py"))
+    imports["muxgcl"] = set()  # its names load when they are asked for
+    name = "muxgcl." + module.removesuffix(".py").replace("/", ".")
+    changed = {name}
+    while more := {other for other, uses in imports.items() if uses & changed} - changed:
+        changed |= more
+    for other in sorted(imports.keys() - changed):
+        if not other.startswith(("muxgcl.cli", "muxgcl.__main__")):
+            import_module(other)
+    assert name not in sys.modules, f"{name} is loaded before it is changed"
+    gc.freeze()  # what is here stays: no collection looks at it again
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    """The modules of ours that a file names in its imports, anywhere in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
 class Chosen:
     """A plugin that keeps the chosen tests alone, in their order."""
 
@@ -40,10 +77,14 @@ class Chosen:
             key=lambda item: self.order[item.nodeid],
         )
 
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """One failure is enough: nothing is taken down."""
+        if report.failed:
+            os._exit(1)
 
-def run_tests(tree: Path, tests: list[str]) -> int:
+
+def run_tests(tests: list[str]) -> int:
     """Pytest's exit code for these tests."""
-    enter(tree)
     sys.dont_write_bytecode = True
     files = sorted({test.split("::")[0] for test in tests})
     return int(pytest.main([*OPTIONS, *files], plugins=[Chosen(tests)]))

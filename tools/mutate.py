@@ -19,6 +19,8 @@ ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Pow: "*", ast.BitAnd: "|", ast.LShift: ">>",
 }  # fmt: skip
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
+# no test on one machine's CPU can see these go
+UNSEEN = ("strict", "device", "encoding")
 TURNED = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)  # the swap is the negation
 
 
@@ -86,6 +88,8 @@ def _changes(node: ast.AST, function: str, reach: Lines, called: bool) -> Iterat
         inner = f"{function}.{node.name}".lstrip(".")
     if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr) or _makes_error(node):
         return
+    if isinstance(node, ast.keyword) and node.arg in UNSEEN:
+        return
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list"):
             continue
@@ -133,7 +137,7 @@ def _of(node: ast.expr | ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
             if isinstance(node.func, ast.Name) and node.func.id in CALLS:
                 yield node.func, CALLS[node.func.id]
             if not _makes_error(node):
-                for keyword in node.keywords:
+                for keyword in (k for k in node.keywords if k.arg not in UNSEEN):
                     fewer = ast.Call(
                         node.func, node.args, [k for k in node.keywords if k != keyword]
                     )
