@@ -120,6 +120,11 @@ def test_an_unknown_word_is_refused_with_the_known_ones(name: str, known: str) -
         MultiplexPatchContrast([1.0], **{name: "other"})
 
 
+def test_the_temperature_is_half_by_default() -> None:
+    stack = stacked(tables(0, 5, 3), tables(0, 5, 3))
+    assert_close(MultiplexPatchContrast([1.0])(stack), MultiplexPatchContrast([1.0], 0.5)(stack))
+
+
 def test_scale_weights_may_miss_one_by_rounding() -> None:
     assert MultiplexPatchContrast([0.1] * 10).terms.keys() == set(range(10))
     MultiplexPatchContrast([1 - 9e-7])
