@@ -164,10 +164,11 @@ def try_mutant(mutant: Mutant, module: str, tests: dict[str, dict[str, Any]]) ->
         return "survived", 0
     original = path.read_bytes()
     forget_bytecode(path)
-    limit = 30 + 5 * sum(tests[test]["seconds"] for test in chosen)
+    times = [tests[test]["seconds"] for test in chosen]
+    longest, limit = 15 + 5 * max(times), 60 + 5 * sum(times)
     try:
         path.write_bytes(mutant.apply(original))
-        came = forked(partial(run_tests, chosen), limit)
+        came = forked(partial(run_tests, chosen, longest), limit)
     finally:
         path.write_bytes(original)
     if came in ("4", "5", "70"):  # no test ran

@@ -16,7 +16,7 @@ import pytest
 
 OPTIONS = [
     *("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"),
-    *("-o", "addopts=--strict-markers --timeout=300 -m 'not slow and not gpu'"),
+    *("-o", "addopts=--strict-markers -m 'not slow and not gpu'"),
     *("-W", "ignore:Module already imported"),  # by the parent, which loads libraries once
 ]
 
@@ -83,11 +83,12 @@ class Chosen:
             os._exit(1)
 
 
-def run_tests(tests: list[str]) -> int:
-    """Pytest's exit code for these tests."""
+def run_tests(tests: list[str], seconds: float) -> int:
+    """Pytest's exit code for these tests, each of which may take so long."""
     sys.dont_write_bytecode = True
     files = sorted({test.split("::")[0] for test in tests})
-    return int(pytest.main([*OPTIONS, *files], plugins=[Chosen(tests)]))
+    limit = f"--timeout={seconds:.0f}"
+    return int(pytest.main([*OPTIONS, limit, *files], plugins=[Chosen(tests)]))
 
 
 class Measured:
