@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from muxgcl.methods import METHODS, Context
 from muxgcl.runs import fit as fitting
 from muxgcl.runs.fit import (
     NonFiniteEmbedding,
+    Stopped,
     collapsed,
     embed,
     fit,
@@ -28,7 +30,8 @@ from muxgcl.runs.fit import (
 )
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch, Trainer
-from muxgcl.runs.plan import Plan
+from muxgcl.runs.plan import Plan, build
+from muxgcl.seeding import seeded
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +108,33 @@ def test_a_run_that_was_finished_is_not_trained_again_and_says_what_it_took(
     assert 210 < again.seconds < 300  # with the 210 that the lines tell of
     assert torch.equal(again.embed(), before.embed())
     assert run.checkpoint_file.stat().st_mtime_ns == saved
+
+
+def test_lines_without_a_time_count_for_none(graph: Graph, tmp_path: Path) -> None:
+    run, plan = Run(tmp_path), plan_of(epochs=3)
+    fit(plan, graph, run=run)
+    lines = [{"epoch": line["epoch"], "loss": line["loss"]} for line in run.metrics()]
+    run.metrics_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert fit(plan, graph, run=run, resume=True).epoch_ms == 0.0
+
+
+def test_training_draws_on_from_where_building_left_off(graph: Graph) -> None:
+    plan = plan_of(seed=3)
+    with seeded(3):
+        method = build(plan, graph)
+        method.prepare(graph)
+        list(Trainer(method, graph, plan.train).blocks())
+    assert torch.equal(fit(plan, graph).embed(), embed(method, graph))
+
+
+def test_train_begins_anew_and_observes_nothing_unless_asked(graph: Graph, tmp_path: Path) -> None:
+    run, seen = Run(tmp_path), []
+    for _ in range(2):
+        blocks: list[Any] = []
+        look = lambda epoch, z: seen.append(epoch)  # noqa: E731
+        train(make_ready(plan_of(epochs=2), graph), run=run, on_block=blocks.append, observe=look)
+        assert len(blocks) == 2
+    assert seen == []
 
 
 def test_a_run_that_is_not_resumed_begins_anew(graph: Graph, tmp_path: Path) -> None:
@@ -282,3 +312,29 @@ def test_workers_are_given_the_sample_and_neither_capture_nor_a_device_of_anothe
     assert ready.workers.sampling == Sampling(4, 6)
     assert asked[0][0] is ready.workers
     assert asked[0][1] is plan
+
+
+def test_workers_begin_alike_and_agree_after_every_epoch(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Any] = []
+    answers = [0, 15]
+    workers = Workers(0, 1)
+    fake = SimpleNamespace(
+        prepare=lambda w, method, graph: (calls.append("prepare"), method.prepare(graph)),
+        start_alike=lambda w, trainer: calls.append(("alike", trainer.epoch)),
+        sum_up=lambda w, method, values: (calls.append("sum"), 2 * values)[1],
+        largest=lambda w, number: (calls.append(("largest", number)), answers.pop(0))[1],
+        check_weights=lambda w, trainer: calls.append(("check", trainer.epoch)),
+    )
+    monkeypatch.setattr(fitting, "distributed", fake)
+    ready = replace(make_ready(plan_of(epochs=4), graph), workers=workers)
+    alone: list[Epoch] = []
+    train(make_ready(plan_of(epochs=1), graph), on_block=alone.extend)
+    seen: list[Epoch] = []
+    with pytest.raises(Stopped, match="after epoch 2 of 4") as stop:
+        train(ready, on_block=seen.extend)
+    assert stop.value.number == 15  # that another worker was asked to
+    once = ["sum", ("largest", 0)]
+    assert calls == ["prepare", ("alike", 0), *once, ("check", 1), *once, ("check", 2)]
+    assert seen[0].loss == pytest.approx(2 * alone[0].loss)
