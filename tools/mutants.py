@@ -147,7 +147,8 @@ def tests_for(mutant: Mutant, module: str, tests: dict[str, dict[str, Any]]) -> 
         for test, row in tests.items()
         if any(low <= line <= high for line in row["lines"].get(module, ()))
     ]
-    chosen, total = [], 0.0
+    chosen: list[str] = []
+    total = 0.0
     for seconds, test in sorted(reach):
         total += seconds
         if chosen and total > TESTS_SECONDS:
@@ -218,7 +219,7 @@ def try_all(
     for mutant in pending:
         began = time.monotonic()
         came, ran = try_mutant(mutant, module, tests)
-        row = {"module": module, "source": source, "key": mutant.key, "came": came}
+        row: dict[str, Any] = {"module": module, "source": source, "key": mutant.key, "came": came}
         row |= {"tests": answering, "ran": ran, "seconds": round(time.monotonic() - began, 2)}
         append(WORK / "results.jsonl", row)
     return 0

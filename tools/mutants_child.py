@@ -152,8 +152,8 @@ class Measured:
             for part in found:
                 for name, lines in part.items():
                     together.setdefault(name, set()).update(lines)
-            lines = {name: sorted(lines) for name, lines in together.items()}
-            self.tests[item.nodeid] = {"seconds": round(seconds, 3), "lines": lines}
+            listed = {name: sorted(lines) for name, lines in together.items()}
+            self.tests[item.nodeid] = {"seconds": round(seconds, 3), "lines": listed}
 
 
 def measure(tree: Path, file: str, sources: list[Path], never: list[str], out: Path) -> int:

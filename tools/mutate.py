@@ -132,7 +132,7 @@ def _of(node: ast.expr | ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
         case ast.Constant(value=bool()):
             yield node, str(not node.value)
         case ast.Constant(value=int() | float()):
-            yield node, f"({node.value} + 1)" if node.value != 0 else "1"
+            yield node, f"({ast.unparse(node)} + 1)" if node.value != 0 else "1"
         case ast.Call():
             if isinstance(node.func, ast.Name) and node.func.id in CALLS:
                 yield node.func, CALLS[node.func.id]

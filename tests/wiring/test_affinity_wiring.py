@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn.functional import logsigmoid
 from torch.testing import assert_close
 
 from muxgcl.affinity import AffinityConfig, SkipGram, Vgae, WalkGraph, skip_gram, skipgram
@@ -181,6 +182,22 @@ def test_the_variational_loss_draws_around_the_mean(graph: Graph) -> None:
     assert_close(terms["reconstruction"], want)
     divergence = 0.5 * (mean**2 + torch.exp(2 * log_std) - 1 - 2 * log_std).sum(1)
     assert_close(terms["divergence"], divergence.mean() / 30)
+
+
+def test_one_drawn_pair_without_an_edge_counts_once() -> None:
+    one_edge = adjacency((0, 1), nodes=3)
+    nodes = torch.tensor([[1.0, 0.5], [0.3, -0.2], [0.7, 2.0]])
+    told = -logsigmoid(nodes[0] @ nodes[1])
+    found = []
+    for seed in range(12):
+        with seeded(seed):
+            got = reconstruction(nodes, one_edge)
+        with seeded(seed):
+            i, j = torch.randint(3, (2, 1)).flatten().tolist()
+        stranger = i != j and {i, j} != {0, 1}
+        found.append(stranger)
+        assert_close(got, told - logsigmoid(-nodes[i] @ nodes[j]) * stranger)
+    assert set(found) == {True, False}
 
 
 def test_vgae_is_trained_by_adam_on_both_terms_and_told_of(graph: Graph) -> None:
