@@ -283,24 +283,42 @@ def test_proposals_at_once_miss_once_in_a_billion_steps(
     assert count == 1 or (1 - least) ** (count - 1) > 1e-9
 
 
-def test_at_most_512_proposals_are_made_at_once() -> None:
+def test_at_most_512_proposals_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     paths = WalkGraph.of(adjacency((0, 1), (1, 2)))
     counts = {q: paths.at_once(1.0, q) for q in (24.0, 25.0, 26.0)}
     assert MOST_AT_ONCE == 512
     assert counts == {24.0: 487, 25.0: 508, 26.0: None}
+    monkeypatch.setattr("muxgcl.affinity.walks.MOST_AT_ONCE", 508)
+    assert paths.at_once(1.0, 25.0) == 508
 
 
 def test_no_step_leads_into_another_nodes_edges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At both ends of what a generator can draw."""
-    for weight in (None, [1.0, 3.0, 2.0]):
+    """At both ends of what a generator can draw, and where one edge's share ends."""
+    plain, weighted = None, [1.0, 3.0, 2.0]
+    for weight, chance, want in (
+        (plain, 0.0, [1, 0, 0, 2]),
+        (plain, 0.25, [1, 0, 0, 2]),
+        (plain, 0.5, [2, 0, 3, 2]),
+        (plain, 1.0, [2, 0, 3, 2]),
+        (weighted, 0.0, [1, 0, 0, 2]),
+        (weighted, 0.25, [2, 0, 0, 2]),  # the first quarter is the lighter edge's
+        (weighted, 1.0, [2, 0, 3, 2]),
+    ):
         paths = WalkGraph.of(adjacency((0, 1), (0, 2), (2, 3), weight=weight))
-        for chance, want in ((0.0, [1, 0, 0, 2]), (1.0, [2, 0, 3, 2])):
-            monkeypatch.setattr(
-                torch,
-                "rand",
-                lambda shape, c=chance, **how: torch.full(shape, c, dtype=torch.float64),
-            )
-            assert paths.step(torch.arange(4)).tolist() == want
+        drawn = torch.full((4,), chance, dtype=torch.float64)
+        monkeypatch.setattr(torch, "rand", lambda shape, drawn=drawn, **how: drawn)
+        assert paths.step(torch.arange(4)).tolist() == want
+
+
+def test_a_first_order_walk_draws_once_a_step(graph: Graph) -> None:
+    paths, starts = WalkGraph.of(graph.adjacency), torch.arange(30)
+    with seeded(8):
+        got = walks(graph.adjacency, starts, 4)
+    with seeded(8):
+        want = [starts]
+        for _ in range(3):
+            want.append(paths.step(want[-1]))
+    assert torch.equal(got, torch.stack(want, 1))
 
 
 # cache ------------------------------------------------------------------------------------------
