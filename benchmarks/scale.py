@@ -184,7 +184,7 @@ class Clock:
         self.last, self.seconds = time.perf_counter(), dict[str, float]()
 
     def stop(self, name: str) -> None:
-        """The seconds since the last stop go under this name."""
+        """Note the seconds since the last stop under a name."""
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         now = time.perf_counter()

@@ -1,89 +1,148 @@
-"""Tables written block by block: what arrives, and what is left when something fails."""
+"""Every format that embeddings leave in, read back by its own library."""
 
-import errno
-import os
-from collections.abc import Iterator
+import csv
+import json
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
+from cli_cases import ask
 
-from muxgcl.errors import UserError
-from muxgcl.io.save import save_blocks, save_table
+import muxgcl
+from muxgcl import UserError
+from muxgcl.evaluate.nearest import nearest
+from muxgcl.io.save import TABLES, VECTORS, check_format, save_table
+from muxgcl.runs.folder import Run
 
-TABLE = np.random.default_rng(0).normal(size=(23, 3)).astype(np.float32)
-IDS = np.arange(100, 123)
+Array = np.ndarray
+TEXT = np.array(["n0", "=1+1", "ü", "a,b", 'say "x"'])
+WHOLE = np.array([7, 3, 900, 4, 0])
 
 
-def blocks() -> Iterator[np.ndarray]:
-    for start in range(0, 23, 5):
-        yield TABLE[start : start + 5]
+def table() -> Array:
+    return np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
 
 
-def read(path: Path) -> np.ndarray:
-    if path.suffix == ".npy":
-        return np.load(path)
-    if path.suffix == ".npz":
+def read(path: Path) -> tuple[list, Array]:
+    """Ids and table, as somebody without muxgcl reads them."""
+    ending = check_format(path)
+    if ending == ".npz":
         with np.load(path) as arrays:
-            np.testing.assert_array_equal(arrays["id"], IDS)
-            return arrays["embedding"]
-    frame = pandas.read_csv(path) if path.suffix == ".csv" else pandas.read_parquet(path)
-    np.testing.assert_array_equal(frame.pop("id"), IDS)
-    assert list(frame) == ["z0", "z1", "z2"]
-    return frame.to_numpy(np.float32)
+            return arrays["id"].tolist(), arrays["embedding"]
+    if ending in (".parquet", ".arrow", ".feather"):
+        if ending == ".parquet":
+            found = pytest.importorskip("pyarrow.parquet").read_table(path)
+        elif ending == ".arrow":
+            found = pytest.importorskip("pyarrow").ipc.open_file(path).read_all()
+        else:
+            found = pytest.importorskip("pyarrow.feather").read_table(path)
+        columns = [found[name].to_numpy() for name in found.column_names[1:]]
+        return found["id"].to_pylist(), np.stack(columns, 1)
+    if ending == ".safetensors":
+        from safetensors import safe_open
+
+        with safe_open(path, "np") as file:
+            z, named = file.get_tensor("embedding"), file.metadata()
+            ids = json.loads(named["id"]) if named else file.get_tensor("id").tolist()
+        return ids, z
+    if ending == ".neo4j.csv":
+        with path.open(newline="", encoding="utf-8") as lines:
+            header, *rows = csv.reader(lines)
+        assert header == ["id:ID", "embedding:float[]"]
+        return [row[0] for row in rows], np.array([row[1].split(";") for row in rows], np.float32)
+    raise AssertionError(ending)
 
 
-@pytest.mark.parametrize("ending", [".npy", ".npz", ".parquet", ".csv"])
-def test_blocks_become_the_file_that_the_whole_table_becomes(ending: str, tmp_path: Path) -> None:
-    one, whole = tmp_path / f"blocks{ending}", tmp_path / f"whole{ending}"
-    assert save_blocks(one, IDS, blocks()) == 3
-    save_table(whole, IDS, TABLE)
-    for path in (one, whole):
-        np.testing.assert_array_equal(read(path), TABLE)
-    if ending == ".npy":  # what numpy itself writes
-        np.save(tmp_path / "numpy.npy", TABLE)
-        assert (tmp_path / "numpy.npy").read_bytes() == one.read_bytes()
+@pytest.mark.parametrize("ids", [TEXT, WHOLE], ids=["text", "whole numbers"])
+@pytest.mark.parametrize(
+    "name", ["z.npz", "z.parquet", "z.arrow", "z.feather", "z.safetensors", "z.neo4j.csv"]
+)
+def test_what_was_written_is_read_back_to_the_bit(tmp_path: Path, name: str, ids: Array) -> None:
+    save_table(tmp_path / name, ids, table())
+    got, z = read(tmp_path / name)
+    assert [*map(str, got)] == [*map(str, ids.tolist())]
+    assert z.dtype == np.float32
+    assert np.array_equal(z, table())
+    assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("ending", [".npy", ".npz", ".parquet", ".csv"])
-def test_a_disk_that_fills_while_blocks_are_written_leaves_the_old_file_and_one_line(
-    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_word2vec_text_is_a_line_of_sizes_and_a_line_a_node(tmp_path: Path) -> None:
+    ids = np.array(["a", "=1", "ü"])
+    save_table(tmp_path / "z.vec", ids, table()[:3])
+    head, *lines = (tmp_path / "z.vec").read_text(encoding="utf-8").splitlines()
+    assert head == "3 3"
+    assert [line.split(" ")[0] for line in lines] == ids.tolist()
+    z = np.array([line.split(" ")[1:] for line in lines], np.float32)
+    assert np.array_equal(z, table()[:3])
+    with pytest.raises(UserError, match="has no ids with blanks, got 'two words'"):
+        save_table(tmp_path / "y.vec", np.array(["two words"]), table()[:1])
+    assert not (tmp_path / "y.vec").exists()
+
+
+def test_an_index_of_whole_ids_finds_ids_and_one_of_texts_finds_rows(tmp_path: Path) -> None:
+    faiss = pytest.importorskip("faiss", reason="faiss-cpu is not installed")
+    z = table()
+    z[4] = 0
+    for ids, name in ((WHOLE, "a.faiss"), (TEXT, "b.faiss")):
+        save_table(tmp_path / name, ids, z)
+        index = faiss.read_index(str(tmp_path / name))
+        cosines, found = index.search(z[:1] / np.linalg.norm(z[0]), 5)
+        rows, want = nearest(z, np.array([0]), 4)
+        expected = [0, *rows[0].tolist()]
+        assert found[0].tolist() == (ids[expected].tolist() if ids is WHOLE else expected)
+        np.testing.assert_allclose(cosines[0], [1, *want[0]], atol=1e-6)
+    assert np.array_equal(np.load(tmp_path / "b.ids.npy"), TEXT)
+    assert not (tmp_path / "a.ids.npy").exists()
+
+
+def test_the_nearest_in_an_index_are_the_neighbours_of_the_command_line(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / f"z{ending}"
-    path.write_bytes(b"before")
-    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    faiss = pytest.importorskip("faiss", reason="faiss-cpu is not installed")
+    file = tmp_path / "z.faiss"
+    assert ask(capsys, "embed", str(trained), "--out", str(file))[0] == 0
+    index, ids = faiss.read_index(str(file)), np.load(tmp_path / "z.ids.npy")
+    for name in ("n3", "n17", "n42"):
+        row = int(np.flatnonzero(ids == name)[0])
+        cosines, found = index.search(index.reconstruct(row)[None], 6)
+        others = [(ids[at], c) for at, c in zip(found[0], cosines[0], strict=True) if at != row]
+        want = muxgcl.neighbours(trained, [name], k=5)[name]
+        assert [other for other, _ in others] == [other for other, _ in want]
+        np.testing.assert_allclose([c for _, c in others], [c for _, c in want], atol=1e-5)
 
-    def filling() -> Iterator[np.ndarray]:
-        yield from blocks()
-        raise full  # as a write to a full disk would
 
-    with pytest.raises(UserError, match=f"cannot write .*z{ending}: No space left on device"):
-        save_blocks(path, IDS, filling())
-    assert path.read_bytes() == b"before"
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+@pytest.mark.parametrize("ending", [*TABLES, *VECTORS])
+def test_no_format_takes_nan(tmp_path: Path, ending: str) -> None:
+    for ids in (np.arange(2), np.array(["a", "b"])):
+        with pytest.raises(UserError, match="is not written: the table holds NaN or infinity"):
+            save_table(tmp_path / f"z{ending}", ids, np.array([[1.0], [np.nan]]))
+    assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("ending", [".npy", ".npz", ".parquet", ".csv"])
-def test_a_device_that_is_full_is_told_in_one_line(
-    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_ending_without_a_format_and_one_without_its_package_are_refused_first(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel itself refuses: the temporary file is opened on a device without room."""
-    opened = os.fdopen
-
-    def on_full_device(handle: int, mode: str) -> object:
-        os.close(handle)
-        return opened(os.open("/dev/full", os.O_WRONLY), mode, buffering=16)
-
-    monkeypatch.setattr("muxgcl.io.files.os.fdopen", on_full_device)
-    with pytest.raises(UserError, match="No space left on device"):
-        save_blocks(tmp_path / f"z{ending}", IDS, blocks())
-    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UserError, match=r"expected a file ending in .*\.faiss, got 'z.xlsx'"):
+        muxgcl.embed(trained, out=tmp_path / "z.xlsx")
+    with pytest.raises(UserError, match=r"expected a file ending in .*, got 'c.faiss'"):
+        muxgcl.cluster_run(trained, clusters=2, out=tmp_path / "c.faiss")
+    monkeypatch.setattr("muxgcl.io.save.find_spec", lambda name: None)
+    for ending, extra in ((".faiss", "faiss"), (".arrow", "io"), (".parquet", "io")):
+        with pytest.raises(UserError, match=rf"needs .*: pip install 'muxgcl\[{extra}\]'"):
+            muxgcl.embed(trained, out=tmp_path / f"z{ending}")
+    assert not list(tmp_path.iterdir())
 
 
-def test_a_block_that_is_not_a_number_leaves_nothing(tmp_path: Path) -> None:
-    wrong = [TABLE[:20], np.full((3, 3), np.nan, np.float32)]
-    with pytest.raises(UserError, match="NaN or infinity"):
-        save_blocks(tmp_path / "z.npy", IDS, wrong)
-    assert list(tmp_path.iterdir()) == []
+def test_scores_of_links_hold_no_formulas(trained: Path, tmp_path: Path) -> None:
+    ids, z = Run(trained).embeddings()
+    renamed = np.array(["=1+1", "@x", *ids.tolist()[2:]])
+    run = Run(tmp_path / "run")
+    (tmp_path / "run").mkdir()
+    for name in ("config.toml", "embeddings.npz"):
+        (run.path / name).write_bytes((trained / name).read_bytes())
+    np.savez(run.embeddings_file, id=renamed, embedding=z)
+    (tmp_path / "pairs.csv").write_text("source,target\n=1+1,@x\n=1+1,n5\n")
+    muxgcl.score_links(run.path, tmp_path / "pairs.csv", out=tmp_path / "scores.csv")
+    with (tmp_path / "scores.csv").open(newline="") as lines:
+        _, *rows = csv.reader(lines)
+    assert [row[:2] for row in rows] == [["'=1+1", "'@x"], ["'=1+1", "n5"]]

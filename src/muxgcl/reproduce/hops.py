@@ -17,7 +17,8 @@ from muxgcl.reproduce.job import (
 from muxgcl.runs.auto import BENCHMARKS
 
 OURS = "mux-hop"
-# searches have seeds 400 to 404 and splits 4000, tables 0 to 9, records/hops-first.jsonl 700 and 7000
+# searches have seeds 400 to 404 and splits 4000, tables seeds 0 to 9 and splits 0, the first look
+# (records/hops-first.jsonl) seeds 700 to 704 and splits 7000
 FIRST_SEED, SPLIT_SEED = 710, 7100
 REPEATS = 2  # of k-means, a training seed
 LEFT_OUT_SEEDS = 2

@@ -25,7 +25,7 @@ try:
     from optuna.storages.journal import JournalFileBackend
     from optuna.trial import TrialState
 except ImportError as missing:
-    raise UserError("tune needs Optuna: pip install 'muxgcl[tune]'") from missing
+    raise UserError("tune needs Optuna: pip install optuna") from missing
 
 Place = Path | str  # where a study is: a file, or the address of a database
 NAME = "muxgcl"
