@@ -23,7 +23,7 @@ from muxgcl.shapes import Nodes, Scale
 
 Kind = Literal["last", "all"]
 FEATURE_BYTES = 4 << 30  # of propagated features, at most
-ROWS = 65_536  # of the embedding that are put together at a time
+ROWS = 8192  # of the embedding that are put together at a time
 COLUMNS = 256  # of the features that are propagated at a time
 
 
