@@ -68,6 +68,7 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
         return row(label or LABELS[method], lambda d: asked.trained(method, d), table, method)
 
     several = f"{LABELS[OURS]}, {asked.seeds} seeds side by side"
+    more = f" ({asked.own_seeds} for {LABELS[OURS]})" if asked.own_seeds > asked.seeds else ""
     return Table(
         "hops",
         "Methods at their best settings, and what needs no training",
@@ -81,11 +82,12 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
             row(several, asked.committee, AS_SET, OURS),
         ],
         [
-            f"Test accuracy in percent ± standard deviation over {asked.seeds} seeds by "
+            f"Test accuracy in percent ± standard deviation over {asked.seeds} seeds{more} by "
             f"{asked.splits} splits (n where fewer); NMI / ARI of k-means against the classes of "
             "the same half, mean over seeds and runs; seconds to train one embedding, median over "
-            f"seeds, one training at a time. {DASH}: not run. {JUDGED} Published figures are on "
-            "other splits, so none stands here.",
+            "seeds, where other trainings may have shared the device (Table V has times measured "
+            f"alone). {DASH}: not run. {JUDGED} Published figures are on other splits, so none "
+            "stands here.",
             f"Settings are those of preset `best`: {ORIGINS}. {_searched(columns)}",
         ],
     )
