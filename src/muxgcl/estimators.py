@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self, TypeAlias
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,7 +33,9 @@ ARGUMENTS = frozenset(  # of embedders that are no settings
 ) | {"verbose", "on_epoch"}
 
 
-class NodeEmbedder(TransformerMixin, BaseEstimator):
+class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, which has no types
+    TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     """Any method of the registry as an estimator.
 
     Args:
@@ -54,9 +57,10 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
             a GPU for 25 of them at a time. What it raises ends the training.
 
     After `fit`: `model_` (the trained method, of the first member), `committee_` (all members and
-    the map to fewer columns), `embedding_` (of the training graph, [n, d]), `encoding_` (how
-    columns became features), `seed_` (what random_state came to), `n_features_in_`, `loss_`,
-    `epoch_ms_`, `trained_` (what `save` writes).
+    the map to fewer columns), `embedding_` (of the training graph, [n, d]), `ids_` (of its rows),
+    `encoding_` (how columns became features), `feature_names_in_` and `n_features_in_` (of these
+    features), `seed_` (what random_state came to), `loss_`, `epoch_ms_`, `trained_` (what `save`
+    writes).
 
     Example:
         >>> from muxgcl.io import planted
@@ -147,13 +151,16 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         self.trained_, self.committee_ = trained, trained.committee
         self.model_, self.seed_ = trained.committee.methods[0], trained.plan.seed
         self.embedding_: Array = trained.embedding
+        self.ids_: Array = trained.ids
         self.encoding_, self.n_features_in_ = trained.encoding, int(trained.data["features"])
+        names = (trained.encoding or Encoding()).names(self.n_features_in_)
+        self.feature_names_in_: Array = np.array(names, dtype=object)
 
-    def transform(self, graph: Any) -> Array:
-        """Embed a graph with the same features, seen or unseen."""
+    def transform(self, graph: Any) -> Any:
+        """Embed a graph with the same features, seen or unseen: an array, or see `set_output`."""
         check_is_fitted(self)
         # what was fitted on a `Graph` has seen no scaling
-        _, prepared, _ = as_graph(graph, self.encoding_, scale=self.encoding_ is not None)
+        loaded, prepared, _ = as_graph(graph, self.encoding_, scale=self.encoding_ is not None)
         if prepared.num_features != self.n_features_in_:
             raise UserError(
                 f"trained on {self.n_features_in_} features, this graph has {prepared.num_features}"
@@ -162,11 +169,34 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         device = next((p.device for p in self.model_.parameters()), prepared.device)
         table = np.asarray(self.committee_.embed(prepared.to(device)).numpy())
         self.committee_.forget()
-        return table
+        return self._shown(table, np.arange(len(table)) if loaded is None else loaded.ids)
 
-    def fit_transform(self, graph: Any, y: None = None, **fit_params: Any) -> Array:
-        """Train on one graph and embed it."""
-        return self.fit(graph).embedding_
+    def fit_transform(self, graph: Any, y: None = None, **fit_params: Any) -> Any:
+        """Train on one graph and embed it: an array, or see `set_output`."""
+        self.fit(graph)
+        return self._shown(self.embedding_, self.ids_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """A name for each column of the embedding: `muxgcl0`, `muxgcl1`, ..."""
+        check_is_fitted(self)
+        prefix = type(self).__name__.lower()
+        return np.array([f"{prefix}{at}" for at in range(self.embedding_.shape[1])], dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """With "pandas", embeddings are frames whose index is the nodes' ids; "default": arrays."""
+        if transform not in (None, "default", "pandas"):
+            raise UserError(f"transform must be 'default' or 'pandas', got {transform!r}")
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}  # which `clone` copies
+        return self
+
+    def _shown(self, table: Array, ids: Array) -> Any:
+        own = getattr(self, "_sklearn_output_config", {})
+        if own.get("transform", get_config()["transform_output"]) != "pandas":
+            return table
+        from pandas import DataFrame, Index
+
+        return DataFrame(table, Index(ids, name="id"), self.get_feature_names_out())
 
     def save(self, folder: Path | str, graph: Any = None, *, overwrite: bool = False) -> None:
         """Write what was learned as a run folder, which `load` and the command line read.

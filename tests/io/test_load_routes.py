@@ -342,21 +342,48 @@ def test_integer_ids_as_text_give_the_same_graph(tmp_path: Path) -> None:
     same(TABLES["parquet"](truth, tmp_path), want)
 
 
-def test_without_a_table_of_nodes_ids_are_sorted_by_every_route(tmp_path: Path) -> None:
+def test_without_a_table_of_nodes_ids_are_sorted_by_every_edge_list(tmp_path: Path) -> None:
     edges = numbered(weighted=True).edges
     edges[["source", "target"]] = 100 - edges[["source", "target"]]  # 9 < 10 < 100, not as text
-    truth = Truth(edges, pd.DataFrame({"id": []}))
     want = load(csv(edges, tmp_path / "e.csv"))
     assert want.ids.tolist() == sorted({*edges["source"], *edges["target"]})
     for found in (
         load(parquet(edges, tmp_path / "e.parquet")),
         load(edges),
-        load(truth.network()),
-        load(xml(truth, tmp_path / "g.graphml")),
-        load(xml(truth, tmp_path / "g.gexf")),
         load(edges.astype({"source": str, "target": str})),
     ):
         same(found, want)
+
+
+@pytest.mark.parametrize("route", ["networkx", "graphml", "gexf"])
+def test_rows_follow_the_nodes_of_a_network_that_has_no_attributes(
+    route: str, tmp_path: Path
+) -> None:
+    edges = numbered(weighted=True).edges
+    edges[["source", "target"]] = 100 - edges[["source", "target"]]
+    truth = Truth(edges, pd.DataFrame({"id": []}))
+    network = truth.network()
+    assert list(network) != sorted(network)
+    found, want = TABLES[route](truth, tmp_path), load(edges)
+    assert found.ids.tolist() == list(network)
+    order = [want.ids.tolist().index(one) for one in found.ids]  # the same rows in another order
+    assert torch.equal(found.data.x, want.data.x[order])
+    dense = [torch.zeros(len(order), len(order)) for _ in range(2)]
+    for matrix, loaded in zip(dense, (found, want), strict=True):
+        matrix[tuple(loaded.data.edge_index)] = loaded.data.edge_weight
+    assert torch.equal(dense[0], dense[1][order][:, order])
+
+
+@pytest.mark.parametrize("route", ["networkx", "graphml", "gexf"])
+@pytest.mark.parametrize("lacking", ["age", "flag", "height"])
+def test_every_route_gives_the_same_graph_where_the_first_node_lacks_an_attribute(
+    route: str, lacking: str, tmp_path: Path
+) -> None:
+    truth = numbered(weighted=False)
+    truth.nodes[lacking] = truth.nodes[lacking].astype(float)
+    truth.nodes.loc[[0, 1], lacking] = np.nan
+    same(TABLES[route](truth, tmp_path), TABLES["csv"](truth, tmp_path))
+    same(TABLES["pandas"](truth, tmp_path), TABLES["csv"](truth, tmp_path))
 
 
 @pytest.mark.parametrize("name", ["cora", "citeseer"])

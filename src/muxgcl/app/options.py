@@ -27,6 +27,9 @@ class LoadOptions:
     edge_type_column: str | None = None  # for `mux-hop`
     directed: bool | None = None  # keep the directions of edges, for `mux-hop`
     header: bool | None = None
+    include: str | tuple[str, ...] | None = None
+    exclude: str | tuple[str, ...] | None = None
+    structure: bool | None = None
 
     def given(self) -> dict[str, Any]:
         """The options about files that were given, by name."""

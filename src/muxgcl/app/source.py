@@ -92,6 +92,9 @@ class Source:
         for name in ("data_root", "features", "labels"):
             if found[name] is not None:
                 found[name] = str(Path(found[name]).resolve())
+        for name in ("include", "exclude"):
+            if isinstance(found[name], str):
+                found[name] = [found[name]]
         graph = str(self.graph) if self.is_dataset else str(Path(self.graph).resolve())
         return {"graph": graph, **found}
 

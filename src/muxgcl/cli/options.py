@@ -20,6 +20,12 @@ TRAINING, FOLDER, SCORES, FILES, OUTPUT = (
 PRESETS = ("best", "paper", "quick", "auto")
 
 
+def _seed_of_splits(seed: int) -> int:
+    if not 0 <= seed < 2**32:
+        raise typer.BadParameter(f"expected an integer from 0 to {2**32 - 1}, got {seed}")
+    return seed
+
+
 class Protocol(StrEnum):
     """How embeddings are judged."""
 
@@ -193,9 +199,9 @@ Protocols = Annotated[
     typer.Option(
         "--protocol",
         metavar="NAME",
-        help="How to classify: holdout, holdout-all, public or paper; may be repeated. `holdout` "
-        "counts test nodes whose labels no search of settings reads, `holdout-all` others too; "
-        "`paper` is optimistic by design.",
+        help="How to classify; may be repeated. `holdout`: test nodes whose labels no search of "
+        "settings reads; `holdout-all`: others too; `public`: the published split; `paper`: "
+        "optimistic by design.",
         rich_help_panel=SCORES,
     ),
 ]
@@ -205,8 +211,7 @@ Splits = Annotated[
 SplitSeed = Annotated[
     int,
     typer.Option(
-        min=0,
-        max=2**32 - 1,
+        callback=_seed_of_splits,
         help="The seed of the splits, shared by all methods.",
         rich_help_panel=SCORES,
     ),
@@ -294,6 +299,34 @@ Header = Annotated[
     ),
 ]
 
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include",
+        metavar="COLUMN",
+        help="Only this column becomes a feature; may be repeated, and may be a pattern: 'word_*'.",
+        rich_help_panel=FILES,
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude",
+        metavar="COLUMN",
+        help="This column does not become a feature; may be repeated, and may be a pattern.",
+        rich_help_panel=FILES,
+    ),
+]
+Structure = Annotated[
+    bool | None,
+    typer.Option(
+        "--structure",
+        help="Add degree and position, made from the edges, to the features; a graph without "
+        "features has them anyway.",
+        rich_help_panel=FILES,
+    ),
+]
+
 # output
 Json = Annotated[
     bool,
@@ -317,6 +350,9 @@ def load_options(
     edge_type: str | None = None,
     directed: bool | None = None,
     header: bool | None = None,
+    include: list[str] | None = None,
+    exclude: list[str] | None = None,
+    structure: bool | None = None,
 ) -> LoadOptions:
     """The options about files under the names that the command line has for them."""
     return LoadOptions(
@@ -331,4 +367,7 @@ def load_options(
         edge_type_column=edge_type,
         directed=directed or None,
         header=header,
+        include=tuple(include) if include else None,
+        exclude=tuple(exclude) if exclude else None,
+        structure=structure or None,
     )

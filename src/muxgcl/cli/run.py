@@ -56,6 +56,9 @@ def run(
     edge_type: o.EdgeTypeColumn = None,
     directed: o.Directed = None,
     header: o.Header = None,
+    include: o.Include = None,
+    exclude: o.Exclude = None,
+    structure: o.Structure = None,
     report: o.Report = True,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
@@ -101,6 +104,9 @@ def run(
         edge_type=edge_type,
         directed=directed,
         header=header,
+        include=include,
+        exclude=exclude,
+        structure=structure,
     )
     if dry_run:
         _estimate(graph, options, load, seeds=seeds, quiet=quiet, as_json=as_json)
@@ -140,6 +146,9 @@ def train(
     edge_type: o.EdgeTypeColumn = None,
     directed: o.Directed = None,
     header: o.Header = None,
+    include: o.Include = None,
+    exclude: o.Exclude = None,
+    structure: o.Structure = None,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
 ) -> None:
@@ -177,6 +186,9 @@ def train(
         edge_type=edge_type,
         directed=directed,
         header=header,
+        include=include,
+        exclude=exclude,
+        structure=structure,
     )
     if dry_run:
         _estimate(graph, options, load, seeds=1, quiet=quiet, as_json=as_json)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muxgcl.errors import UserError
+from muxgcl.io.cells import read_texts
 from muxgcl.io.ids import Ids, Positions, as_text, positions
 from muxgcl.io.nodes import check_ids
 from muxgcl.io.roles import EdgeColumns
@@ -31,6 +32,7 @@ class EdgeList:
     place: Place = field(default_factory=lambda: counted("edge"))
     notes: tuple[str, ...] = ()
     headless: bool = False  # the first edge may be a header that was not recognised
+    header: tuple[str, str] | None = None  # two words that may be an edge all the same
 
     def __post_init__(self) -> None:
         for ids in (self.source, self.target):
@@ -53,7 +55,8 @@ class EdgeList:
 
 def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
     """A table's rows as edges."""
-    rows, notes = table.rows, []
+    rows, read = read_texts(table.rows, table.columns, table.name, table.place)
+    notes = [*table.notes, *read]
     source, target = columns.ends(table.name, table.columns)
     weight = columns.weights(table.name, table.columns)
     kind = columns.kinds(table.name, table.columns)
@@ -78,6 +81,7 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
         place=table.place,
         notes=tuple(notes),
         headless=table.headless,
+        header=(source, target) if table.guessed else None,
     )
 
 

@@ -1,5 +1,6 @@
 """Graphs from anywhere: files of several formats, a folder, or objects in memory → one `Loaded`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ from muxgcl.errors import UserError
 from muxgcl.io.array_folder import is_array_folder, read_array_folder
 from muxgcl.io.assemble import Loaded, assemble
 from muxgcl.io.encode import Encoding
+from muxgcl.io.ids import positions
 from muxgcl.io.memory import is_edges
-from muxgcl.io.nodes import NodeTable
+from muxgcl.io.nodes import NodeTable, only
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table
 from muxgcl.tensors import is_pyg
@@ -33,13 +35,17 @@ def load(
     label_column: str | None = None,
     header: bool | None = None,
     directed: bool = False,
+    include: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+    structure: bool | None = None,
     scale: bool = True,
     encoding: Encoding | None = None,
 ) -> Loaded:
     """Load a graph.
 
-    Nodes come in the order of the table of features (or of `nodes.*`, or of a graph that brings
-    attributes), else sorted by id. Integer ids and the same ids as text give the same graph.
+    Nodes come in the order of the table of features (or of `nodes.*`), else in that of a graph that
+    lists its nodes (NetworkX, GraphML, GEXF, PyG, a matrix), else sorted by id. Integer ids and the
+    same ids as text give the same graph.
 
     Args:
         source: an edge list (`.csv`, `.tsv`, `.txt`, `.parquet`), a folder with `edges.*` and maybe
@@ -60,6 +66,11 @@ def load(
         label_column: the labels; default: a column called `label`, `class` or `y`, if there is one.
         header: whether text files begin with a line of names; default: looked for.
         directed: keep the directions of edges, for `mux-hop`; by default edges go both ways.
+        include: the columns that may become features, by name or pattern (`"word_*"`); all others
+            are left out.
+        exclude: columns that do not become features.
+        structure: True to add features made from the edges (degree and position) to the columns;
+            without columns they are made anyway.
         scale: False to keep all numbers as they are.
         encoding: that of an earlier graph, so that the same columns become the same features.
 
@@ -79,9 +90,17 @@ def load(
                 f"[(0, 1), (1, 2)], got {len(source)} parts"
             )
         source, features = source
+    if encoding is not None and not encoding.structure and structure:
+        raise UserError("features made from edges were asked for, but the encoding has none")
     apart = labels is not None and not same_table(features, labels)
     edge_columns = EdgeColumns(source_column, target_column, weight_column, edge_type_column)
-    columns = NodeColumns(id_column, label_column, label_elsewhere=apart)
+    columns = NodeColumns(
+        id_column,
+        label_column,
+        label_elsewhere=apart,
+        include=_names(include),
+        exclude=_names(exclude),
+    )
     folder = Path(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
     own: NodeTable | None
     if folder is not None and is_array_folder(folder):
@@ -97,13 +116,28 @@ def load(
             "edges of a NetworkX graph, GraphML or GEXF"
         )
     nodes = own if features is None else read_nodes(features, "the features", columns, header)
+    nodes = nodes if nodes is None else only(nodes, columns)
+    if edges.header and nodes is not None and (positions([*edges.header], nodes.ids) >= 0).all():
+        edges, _ = read_graph(source, edge_columns, columns, False)  # two nodes are no header
     named = None
     if apart:
         only_labels = NodeColumns(id_column, label_column, features=False)
         named = read_nodes(labels, "the labels", only_labels, header)
     elif (nodes is None or nodes.labels is None) and (label_column or labels is not None):
         raise UserError("labels were asked for, but no table of nodes has a column of labels")
-    loaded = assemble(edges, nodes, named, encoding=encoding, scale=scale, directed=directed)
+    loaded = assemble(
+        edges,
+        nodes,
+        named,
+        encoding=encoding,
+        scale=scale,
+        directed=directed,
+        structure=bool(structure),
+    )
     if is_pyg(source) and own is not None and np.array_equal(loaded.ids, own.ids):
         loaded.tensors.update({mask: source[mask] for mask in MASKS if mask in source})
     return loaded
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given or ())
