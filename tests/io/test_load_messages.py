@@ -400,7 +400,7 @@ def _(patch: pytest.MonkeyPatch) -> object:
 
 @mistake("an edge index of the wrong shape")
 def _(patch: pytest.MonkeyPatch) -> object:
-    return load((torch.zeros(5, 2, dtype=torch.int64), torch.eye(3)))
+    return load((torch.zeros(5, 3, dtype=torch.int64), torch.eye(3)))
 
 
 @mistake("an edge index beyond the features")

@@ -399,6 +399,6 @@ def test_an_embedding_in_blocks_is_the_embedding(
     with torch.no_grad():
         whole = method.embed(graph)
         monkeypatch.setattr(field, "BLOCK", 7 * sum(method.encoder.widths))
-        again = torch.cat([*method.readout.blocks(method._read(graph), graph, 11)])
+        again = torch.cat([*method.readout.blocks(method._read(method.scaled(graph)), graph, 11)])
     assert_close(again, whole)
     assert field.block_rows(method.encoder.widths) == 7

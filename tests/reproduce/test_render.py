@@ -331,7 +331,7 @@ def test_a_width_is_shown_beside_the_full_readout(tmp_path: Path) -> None:
         {**facts, "width": None, "accuracy": [93.0, 93.0]},
     ]
     append_lines(tmp_path / "width.jsonl", lines)
-    rows = {row[0]: row[4] for row in widths.width_table(tmp_path / "width.jsonl").rows}
+    rows = {row[0]: row[4] for row in widths.width_table(tmp_path).rows}
     assert rows["256"] == "92.00 (-1.00)"
     assert rows["full"] == "93.00 (3,817)"
     assert rows["512"] == "—"

@@ -42,6 +42,11 @@ def grown(loaded: Loaded, new_nodes: Any, new_edges: Any, options: LoadOptions) 
     """
     if options.features is not None:
         raise UserError("the features of new nodes are columns of the table of new nodes")
+    if "edge_parts" in loaded.tensors:
+        raise UserError(
+            "new nodes alone are not embedded in a graph with directed edges or types of edges: "
+            "give the whole graph, `muxgcl embed RUN GRAPH`"
+        )
     columns = NodeColumns(options.id_column, options.label_column)
     table = read_nodes(new_nodes, "the table of new nodes", columns, options.header)
     old: Ids = loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist()

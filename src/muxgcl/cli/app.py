@@ -30,8 +30,8 @@ LESS = {
     "runs": "to train: a smaller width, or --backend chunked, needs less",
 }
 ORDER = (
-    *("run", "train", "embed", "evaluate", "cluster", "neighbours", "links", "report", "info"),
-    *("tune", "reproduce"),
+    *("run", "train", "embed", "evaluate", "cluster", "neighbours", "links", "export"),
+    *("report", "info", "tune", "reproduce"),
 )
 # a usage error of the parser under Typer, which has moved between versions
 UsageError: type[Exception] = next(

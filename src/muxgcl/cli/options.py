@@ -47,6 +47,8 @@ class Log(StrEnum):
     """Where a run is logged besides its own metrics.jsonl."""
 
     tensorboard = "tensorboard"
+    mlflow = "mlflow"
+    wandb = "wandb"
 
 
 GraphName = Annotated[
@@ -168,7 +170,7 @@ LogOption = Annotated[
     Log | None,
     typer.Option(
         "--log",
-        help="Also write the losses for TensorBoard, into the run folder.",
+        help="Also send the losses to TensorBoard (files in the run folder), MLflow or W&B.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -271,6 +273,23 @@ WeightColumn = Annotated[
     str | None,
     typer.Option("--weight", help="The edge list's column of weights.", rich_help_panel=FILES),
 ]
+EdgeTypeColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--edge-type",
+        metavar="COLUMN",
+        help="The edge list's column of types; each is a propagation of its own (mux-hop).",
+        rich_help_panel=FILES,
+    ),
+]
+Directed = Annotated[
+    bool | None,
+    typer.Option(
+        "--directed",
+        help="Keep the directions of edges, which otherwise go both ways (mux-hop).",
+        rich_help_panel=FILES,
+    ),
+]
 Header = Annotated[
     bool | None,
     typer.Option(
@@ -328,6 +347,8 @@ def load_options(
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
+    edge_type: str | None = None,
+    directed: bool | None = None,
     header: bool | None = None,
     include: list[str] | None = None,
     exclude: list[str] | None = None,
@@ -343,6 +364,8 @@ def load_options(
         source_column=source,
         target_column=target,
         weight_column=weight,
+        edge_type_column=edge_type,
+        directed=directed or None,
         header=header,
         include=tuple(include) if include else None,
         exclude=tuple(exclude) if exclude else None,

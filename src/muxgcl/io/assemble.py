@@ -11,6 +11,7 @@ from muxgcl.errors import UserError
 from muxgcl.io.edges import EdgeList, place_among, undirected
 from muxgcl.io.encode import Encoding, encode, learn_encoding
 from muxgcl.io.ids import Ids, as_array, as_text, in_order, join, positions, why_text
+from muxgcl.io.kinds import edge_kinds
 from muxgcl.io.labels import classes
 from muxgcl.io.leaks import identifiers, label_leaks
 from muxgcl.io.nodes import NodeTable, no_numbers, rows_of
@@ -32,7 +33,8 @@ class Loaded:
     Args:
         tensors: `x` float32 (dense, or sparse COO where dense would be large and mostly zeros),
             `edge_index` in both directions, sorted, without self-loops; where there are any,
-            `edge_weight` float32 and `y` int64 with -1 for a missing label.
+            `edge_weight` float32 and `y` int64 with -1 for a missing label; with directions or
+            several types of edges, `directed`, `edge_types` and `edge_parts` (`io/kinds.py`).
         ids: the nodes' ids in order, int64 or unicode.
         label_names: the name of each class in `y`, if there are labels.
         columns: the columns of the table of nodes as they were read, for a report: float32 with NaN
@@ -66,6 +68,7 @@ def assemble(
     *,
     encoding: Encoding | None,
     scale: bool,
+    directed: bool = False,
     structure: bool = False,
 ) -> Loaded:
     """Nodes in the order of their table, or sorted by id where there is none."""
@@ -74,6 +77,9 @@ def assemble(
     _check_texts(nodes)
     ends = place_among(edges, nodes.ids, nodes.name)
     edge_index, weight, changes = undirected(*ends, edges.weight, len(nodes.ids))
+    kinds = edge_kinds(edges, ends, edge_index, len(nodes.ids), directed=directed)
+    if kinds is not None:
+        changes, weight = [n for n in changes if not kinds.unsay(n)] + kinds.notes, kinds.weight
     notes = [*edges.notes, *nodes.notes, *_about_ids(nodes.ids), *changes]
     if alone := int((np.bincount(edge_index[0], minlength=len(nodes.ids)) == 0).sum()):
         notes.append(f"{how_many(alone, 'node has', 'nodes have')} no edges")
@@ -81,6 +87,9 @@ def assemble(
     data = Tensors(edge_index=torch.from_numpy(edge_index))
     if weight is not None:
         data.edge_weight = torch.from_numpy(weight)
+    if kinds is not None:
+        data.update({"edge_parts": torch.from_numpy(kinds.parts), "directed": directed})
+        data.update({"edge_types": kinds.names} if kinds.names else {})
     if encoding is None:
         encoding, rules = learn_encoding(nodes, scale=scale)
         notes += rules

@@ -92,8 +92,20 @@ def read_network(
         source=ids_of([known[source] for source, *_ in entries]),
         target=ids_of([known[target] for _, target, _ in entries]),
         weight=_weights([weight for *_, weight in entries], name),
+        kind=_kinds(graph, edges, name),
+        mirrored=not graph.is_directed(),
     )
     return listing, _nodes(graph, ids, nodes, name, shown, ignored)
+
+
+def _kinds(graph: Any, edges: EdgeColumns, name: str) -> Ids | None:
+    """The attribute that is the type of an edge; every edge must have it."""
+    if edges.kind is None:
+        return None
+    given = [kind for *_, kind in graph.edges(data=edges.kind)]
+    if None in given:
+        raise UserError(f"{name}: not every edge has an attribute {quoted(edges.kind)}")
+    return ids_of(given)
 
 
 def _weights(given: list[Any], name: str) -> Weights | None:

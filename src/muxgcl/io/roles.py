@@ -36,11 +36,13 @@ class EdgeColumns:
     source: str | None = None
     target: str | None = None
     weight: str | None = None
+    kind: str | None = None  # the type of an edge
 
     @property
     def named(self) -> list[str]:
         """The names that the user gave."""
-        return [name for name in (self.source, self.target, self.weight) if name is not None]
+        given = (self.source, self.target, self.weight, self.kind)
+        return [name for name in given if name is not None]
 
     def ends(self, table: str, columns: list[str]) -> tuple[str, str]:
         """Source and target: as named, by a usual pair of names, or the first two columns."""
@@ -63,9 +65,21 @@ class EdgeColumns:
         return usual[0] if usual else None
 
     def choose(self, table: str, columns: list[str]) -> Choice:
-        """Read the two ends, and the weight if there is one."""
-        weight = self.weights(table, columns)
-        return Choice(list(self.ends(table, columns)), [] if weight is None else [weight])
+        """Read the two ends, the weight if there is one, and the type if it is asked for."""
+        weight, kind = self.weights(table, columns), self.kinds(table, columns)
+        kept = [*self.ends(table, columns), *([] if kind is None else [kind])]
+        return Choice(kept, [] if weight is None else [weight])
+
+    def kinds(self, table: str, columns: list[str]) -> str | None:
+        """The type of an edge, where it is named; neither an end nor the weight."""
+        if self.kind is None:
+            return None
+        found = find(self.kind, table, columns)
+        if found in (*self.ends(table, columns), self.weights(table, columns)):
+            raise UserError(
+                f"{table}: the column {quoted(found)} cannot be the type of an edge too"
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)

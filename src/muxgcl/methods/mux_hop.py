@@ -12,6 +12,16 @@ embedding; a node without edges has f(x) at every scale.
 The projector's first layer is linear up to its bias, so it goes before the propagation:
 $\hat A^k (f(X) P) = (\hat A^k f(X)) P$ has fewer columns to propagate.
 
+A directed graph has two propagations: $\vec A = D_{in}^{-1/2} (A + I) D_{out}^{-1/2}$ along the
+edges, where $A_{ij}$ weighs the edge from j to i, and $\vec A^\top$ against them. Each takes the
+place of $\hat A$ in turn. The loss is the mean of both; the embedding has the scales of both side
+by side, each divided by $\sqrt 2$ (scale 0 is the same for both, and is there once). Where every
+edge has its reverse, $\vec A = \vec A^\top = \hat A$: loss, inner products and lengths are those of
+the undirected graph. Patches are of the graph without directions.
+
+Several types of edges are propagations apart, of which the mean is taken:
+$\hat A = \frac1T \sum_t D_t^{-1/2} (A_t + I) D_t^{-1/2}$.
+
 `ema` embeds with an average of the weights, $\bar\theta_s = \bar\theta_{s-1} +
 \max(1 - m, 1/s)\,(\theta_s - \bar\theta_{s-1})$: the plain mean until it is an exponential one.
 
@@ -94,6 +104,7 @@ class MuxHop(Method):
     paper: ClassVar = "ours, after Zhao et al. 2024, https://arxiv.org/abs/2409.08010"
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
+    kinds: ClassVar = True
     Config: ClassVar = MuxHopConfig
     steps: Tensor  # so far, for the average of the weights
 
@@ -146,8 +157,15 @@ class MuxHop(Method):
             )
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
-        """The weighted contrast of each scale, on two fresh views."""
-        cfg, sample, graph = self.cfg, self.context.draw(graph), self.scaled(graph)
+        """The weighted contrast of each scale, on two fresh views; the mean over directions."""
+        sample = self.context.draw(graph)
+        each = [self._loss(one, sample) for one in self.scaled(graph).directions]
+        if len(each) == 1:
+            return each[0]
+        return {name: torch.stack([terms[name] for terms in each]).mean() for name in each[0]}
+
+    def _loss(self, graph: Graph, sample: Selection | None) -> dict[str, Scalar]:
+        cfg = self.cfg
         # each of several workers with its own rows would drop entries of its own inside f
         if isinstance(sample, Sample) and self._in_part(graph):
             propagation = stacked_propagation(graph, cfg.drop_edges)
@@ -158,8 +176,10 @@ class MuxHop(Method):
         return self.contrast(unit, self.patches, sample)
 
     def scales(self, graph: Graph) -> list[Scale]:
-        """Every scale of two fresh views, one view below the other."""
-        view = dropped(self.scaled(graph), self.cfg.drop_edges, self.cfg.drop_features)
+        """Every scale of two fresh views, one view below the other; along the edges."""
+        view = dropped(
+            self.scaled(graph).directions[0], self.cfg.drop_edges, self.cfg.drop_features
+        )
         return spread(view.propagation, self.encoder(view), self.cfg.hops)
 
     def projected(
@@ -201,15 +221,20 @@ class MuxHop(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""
-        return self.readout(self._read(graph), graph)
+        if graph.kinds is None:
+            return self.readout(self._read(self.scaled(graph)), graph)
+        return torch.cat([*self.embed_blocks(graph)])
 
     def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
-        """The same, a block of rows at a time."""
-        return self.readout.blocks(self._read(graph), graph)
+        """The same, a block of rows at a time; the directions of a scale are side by side."""
+        ways = zip(self.scaled(graph).directions, graph.directions, strict=True)
+        each = [(self._read(scaled), plain) for scaled, plain in ways]
+        same = () if self.cfg.convolutions else (0,)  # f has seen no edge
+        return self.readout.directions(each, same)
 
     def _read(self, graph: Graph) -> dict[int, Nodes]:
         """The scales of the un-augmented graph, up to the last one that is read."""
-        view = clean(self.scaled(graph))
+        view = clean(graph)
         scales = spread(view.propagation, self.network.embed(view), max(self.readout.scales))
         return dict(enumerate(scales))
 

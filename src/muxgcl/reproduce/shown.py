@@ -6,13 +6,14 @@ recorded yet, a table shows those figures with a mark instead of an empty cell.
 
 from dataclasses import dataclass, replace
 
+from muxgcl.evaluate import Difference
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.records import Found, Record
 
 EARLIER = " §"
-ON_EARLIER = "§: an earlier record, judged on test nodes of both halves (protocol `holdout-all`)."
+ON_EARLIER = "§: an earlier record, judged on nodes of both halves (protocol `holdout-all`)."
 
 Row = tuple[str, str]  # method and variant
 
@@ -35,13 +36,26 @@ def shown(found: Found, scope: Scope, row: Row, dataset: str) -> Shown:
     return Shown([], scope.scored(row[0], dataset, row[1]))
 
 
-def gap(found: Found, scope: Scope, one: Row, two: Row, dataset: str) -> str:
-    """`one - two` as a cell: paired, so both of one protocol."""
+def difference(
+    found: Found, scope: Scope, one: Row, two: Row, dataset: str
+) -> tuple[Difference | None, str]:
+    """`one - two`, paired, so both of one protocol; and the mark of an earlier one.
+
+    A row without chance has one record, which stands for every seed.
+    """
     for asked, mark in _scopes(scope):
-        jobs = [asked.scored(method, dataset, variant) for method, variant in (one, two)]
-        if (seen := numbers.difference(found, *jobs)) is not None:
-            return numbers.interval(seen) + mark
-    return numbers.DASH
+        ours, theirs = (asked.scored(method, dataset, variant) for method, variant in (one, two))
+        if len(theirs) == 1:
+            theirs = theirs * len(ours)
+        if (seen := numbers.difference(found, ours, theirs)) is not None:
+            return seen, mark
+    return None, ""
+
+
+def gap(found: Found, scope: Scope, one: Row, two: Row, dataset: str) -> str:
+    """The same as a cell."""
+    seen, mark = difference(found, scope, one, two, dataset)
+    return numbers.interval(seen) + mark
 
 
 def on_earlier(cells: list[list[str]]) -> list[str]:

@@ -21,20 +21,19 @@ def theory_words(found: Found, scope: Scope) -> list[str]:
             "**Figure 3.** The paper finds T_D and T_S above zero for most pairs of nodes. Whether "
             "they are depends on how Equation 5 is read. Share of pairs above zero at the scales "
             f"below the last, over ten points of training: {above}. The two readings differ by a "
-            f"constant: the literal weight is twice the other, which adds {LOG2} to every T. In "
-            "either reading the sign speaks against the paper's conclusion: a pair with T > 0 "
-            "weighs more in MUX-GCL's denominator than in GRACE's, and makes L_MUX smaller."
+            f"constant: the literal weight is twice the other, which adds {LOG2} to every T. And "
+            "the sign works the other way round than the paper has it: a pair with T > 0 weighs "
+            "more in MUX-GCL's denominator than in GRACE's and makes L_MUX smaller. The "
+            "proposition needs T < 0."
         )
     if order:
         paragraphs.append(
             "**The proposition.** It says L_GR < L_MUX < I(X; U, V). The gap L_MUX - L_GR on the "
-            f"same weights and views, over training: {order}. A weight that averages one half "
-            f"makes the sum over negatives half as large and L_MUX larger by up to {LOG2}, "
-            "whatever has been learned; the literal weight averages about one, and what is left of "
-            "the gap is what the choice of scales and negatives contributes. The second inequality "
-            "says little: both objectives are logarithms of a share and so below zero, information "
-            "never is. A larger lower bound on the same quantity is not by itself a better "
-            "embedding; Tables I and IV show what accuracy it comes with."
+            f"same weights and views, over training: {order}. Halving every "
+            f"weight raises L_MUX by up to {LOG2}, whatever has been learned; the literal reading "
+            "shows the gap without that. The second inequality says little: both objectives are "
+            "logarithms of a share and so below zero, information never is. A larger lower bound "
+            "is not by itself a better embedding; Tables I and IV show what accuracy comes with it."
         )
     return paragraphs
 

@@ -33,6 +33,8 @@ def without_links(
     left = Tensors(x=data.x, edge_index=data.edge_index[:, kept])
     if "edge_weight" in data:
         left.edge_weight = data.edge_weight[kept]
+    if "edge_parts" in data:
+        left.update({"edge_parts": data["edge_parts"][:, kept], "directed": data["directed"]})
     if loaded.encoding.structure or made_from_edges(loaded):
         columns = without_structure(loaded) if loaded.encoding.structure else None
         left.x = with_structure(columns, left.edge_index.numpy(), loaded.ids)
