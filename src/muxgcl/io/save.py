@@ -19,10 +19,10 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the 
 TABLES = (".npz", ".npy", ".parquet", ".csv", ".arrow", ".feather", ".safetensors")
 VECTORS = (".neo4j.csv", ".vec", ".faiss")  # only rows of numbers: embeddings
 NEEDED = {  # a package, by its name on import, and what installs it
-    ".parquet": ("pyarrow", "pyarrow: pip install 'muxgcl[io]'"),
-    ".arrow": ("pyarrow", "pyarrow: pip install 'muxgcl[io]'"),
-    ".feather": ("pyarrow", "pyarrow: pip install 'muxgcl[io]'"),
-    ".faiss": ("faiss", "FAISS: pip install 'muxgcl[faiss]'"),
+    ".parquet": ("pyarrow", "pyarrow: pip install pyarrow"),
+    ".arrow": ("pyarrow", "pyarrow: pip install pyarrow"),
+    ".feather": ("pyarrow", "pyarrow: pip install pyarrow"),
+    ".faiss": ("faiss", "FAISS: pip install faiss-cpu"),
 }
 LONGEST_IDS = 80_000_000  # characters of ids that a header of safetensors may hold
 
