@@ -60,12 +60,14 @@ def name_of(settings: dict[str, Any]) -> str:
 class Search:
     """What is known of one method on one graph, and what to train next."""
 
-    def __init__(self, method: str, dataset: str, out: Path, draw: int) -> None:
+    def __init__(
+        self, method: str, dataset: str, out: Path, draw: int, blank: bool = False
+    ) -> None:
         from spaces import SPACES, start
 
         self.method, self.dataset, self.out = method, dataset, out
         self.space = SPACES[method](dataset)
-        self.start = start(method, dataset)
+        self.start = [] if blank else start(method, dataset)
         self.random = random.Random(draw)
         self.claims = out.with_suffix(".claims") / f"{method}-{dataset}"
         self.claims.mkdir(parents=True, exist_ok=True)
@@ -139,7 +141,7 @@ def work(job: dict[str, Any]) -> None:
     from muxgcl.io import open_dataset
     from muxgcl.runs.environment import commit, device_name, pick_device
 
-    search = Search(job["method"], job["dataset"], Path(job["out"]), job["draw"])
+    search = Search(job["method"], job["dataset"], Path(job["out"]), job["draw"], job["blank"])
     data = open_dataset(job["dataset"], job["data_root"])
     labels = data.y.numpy()
     splits = development_splits(labels, job["splits"], SPLIT_SEED)
@@ -290,6 +292,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=8)
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--draw", type=int, default=0, help="seed of the draws")
+    parser.add_argument("--blank", action="store_true", help="begin with random draws alone")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--data-root", type=Path, default=None)
     parser.add_argument("--cache", type=Path, default=Path("runs/.affinity"))
@@ -311,6 +314,7 @@ def main() -> None:
                     "readouts": args.readouts,
                     "looks": args.looks,
                     "draw": 1000 * args.draw + len(workers),
+                    "blank": args.blank,
                     "device": args.device,
                     "data_root": args.data_root,
                     "cache": str(args.cache),

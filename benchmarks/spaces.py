@@ -77,7 +77,97 @@ def mux_gcl(dataset: str) -> Space:
     }
 
 
-SPACES = {"mux-hop": mux_hop, "mux-gcl": mux_gcl}
+def signa(dataset: str) -> Space:
+    """SIGNA."""
+    small = dataset in SMALL
+    return {
+        "epochs": [100, 200, 300, 500] if small else [300, 500, 1000],
+        "lr": [1e-4, 2e-4, 5e-4, 1e-3],
+        "weight_decay": [0.0, 1e-4, 1e-2],
+        "width": [256, 512, 1024],
+        "projection": [128, 256, 512],
+        "convolve": [True, True, False],
+        "dropout": [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
+        "mask_neighbors": [0.0, 0.2, 0.3, 0.4, 0.6, 0.8, 0.95],
+        "row_normalize": [True, False],
+    }
+
+
+def sgrl(dataset: str) -> Space:
+    """SGRL."""
+    small = dataset in SMALL
+    return {
+        "epochs": [100, 200, 300, 500] if small else [300, 500, 700],
+        "lr": [1e-5, 5e-5, 1e-4, 5e-4, 1e-3],
+        "weight_decay": [0.0, 1e-5, 1e-4, 1e-3],
+        "width": [512, 1024, 2048],
+        "hops": [0, 1, 2, 3, 4],
+        "momentum": [0.9, 0.95, 0.99, 0.996],
+        "lowest_loss": [True, False],
+        "row_normalize": [True, False],
+    }
+
+
+def ns4gc(dataset: str) -> Space:
+    """NS4GC."""
+    return {
+        "epochs": [50, 100, 200, 400],
+        "lr": [2e-4, 5e-4, 1e-3, 2e-3],
+        "weight_decay": [0.0, 1e-5, 1e-4],
+        "layers": [1, 2, 2],
+        "hidden": [256, 512],
+        "width": [64, 128, 256, 512, 1024],
+        "activation": ["selu", "relu", "prelu"],
+        "drop_edges": [(0.2, 0.4), (0.3, 0.3), (0.5, 0.6), (0.6, 0.8), (0.2, 0.6)],
+        "mask_features": [(0.0, 0.1), (0.2, 0.2), (0.3, 0.4), (0.5, 0.5), (0.6, 0.6)],
+        "threshold": [0.2, 0.4, 0.5, 0.6, 0.8],
+        "temperature": [0.05, 0.1, 0.2, 0.5],
+        "neighbors": [0.5, 1.0, 2.0],
+        "others": [0.5, 1.0, 2.0],
+        "row_normalize": [True, False],
+    }
+
+
+def cca_ssg(dataset: str) -> Space:
+    """CCA-SSG."""
+    return {
+        "epochs": [20, 50, 100, 200],
+        "lr": [2e-4, 5e-4, 1e-3, 2e-3],
+        "weight_decay": [0.0, 1e-5, 1e-4],
+        "layers": [1, 2, 2],
+        "width": [256, 512, 1024, 2048],
+        "activation": ["relu", "prelu"],
+        "drop_edges": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8],
+        "mask_features": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6],
+        "decorrelation": [1e-4, 3e-4, 5e-4, 1e-3, 2e-3],
+        "row_normalize": [True, False],
+    }
+
+
+def ggd(dataset: str) -> Space:
+    """GGD."""
+    return {
+        "epochs": [100, 200, 500, 1000],
+        "lr": [1e-4, 3e-4, 5e-4, 1e-3, 2e-3],
+        "weight_decay": [0.0, 1e-5, 1e-4],
+        "width": [256, 512, 1024, 1536],
+        "mask_features": [0.0, 0.1, 0.2, 0.3, 0.5],
+        "hops": [0, 1, 2, 3, 5, 10],
+        "slope_each": [True, False],
+        "lowest_loss": [True, False],
+        "row_normalize": [True, False],
+    }
+
+
+SPACES = {
+    "mux-hop": mux_hop,
+    "mux-gcl": mux_gcl,
+    "signa": signa,
+    "sgrl": sgrl,
+    "ns4gc": ns4gc,
+    "cca-ssg": cca_ssg,
+    "ggd": ggd,
+}
 
 START: dict[str, dict[str, list[Candidate]]] = {
     "mux-hop": {

@@ -10,6 +10,7 @@ from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.job import BOUNDS, COMMITTEE, CONTROLS, SIMILARITIES, SOFT_NEGATIVES, Job
 from muxgcl.reproduce.records import Record, RecordStore, make_record
 from muxgcl.reproduce.searches import HALVES
+from muxgcl.reproduce.training import epochs_to_look_at
 
 FACTS: dict[str, Any] = {
     "epoch_ms": 12.5,
@@ -34,6 +35,7 @@ GAIN = {
     "mpc": -0.25,
     "vgae": 0.125,
     "script": -2.0,
+    "literal": 0.0,
     "auto": -0.125,
     "no-affinity": -0.25,
     "no-multiplex": -0.5,
@@ -65,12 +67,15 @@ def result_of(job: Job) -> dict[str, Any]:
     level = LEVEL[job.method] + GAIN[job.variant] + 0.25 * job.seed
     if job.kind == SIMILARITIES:
         found = {"edges": [-1.0, 0.0, 1.0], "positive": [1, 9], "negative": [8, 2], "auc": 0.875}
-        return {"pairs": {f"u{m}-v{n}": found for m in range(2) for n in range(2)}}
+        pairs = {f"u{m}-v{n}": found for m in range(2) for n in range(2)}
+        return {"points": [{"epoch": epoch, "pairs": pairs} for epoch in looks_of(job)]}
     if job.kind == SOFT_NEGATIVES:
-        return {"points": [soft_negative_point(30), soft_negative_point(300)]}
+        above = 0.71 if job.variant == "literal" else 0.31
+        return {"points": [soft_negative_point(epoch, above) for epoch in looks_of(job)]}
     if job.kind == BOUNDS:
-        values = {"l_mpc": -6.5, "l_mux": -6.0, "i_nce": 2.0, "log_n": 7.9}
-        return {"points": [{"epoch": e, "l_gr": -7.0 + e / 100, **values} for e in (50, 300)]}
+        gain = -0.75 if job.variant == "literal" else 0.0
+        values = {"l_mpc": -6.5, "l_mux": -6.0 + gain, "i_nce": 2.0, "log_n": 7.9}
+        return {"points": [{"epoch": e, "l_gr": -6.5 - 50 / e, **values} for e in looks_of(job)]}
     if job.protocol == "paper":
         return {"epochs": {"299": [level, level + 1, level], "300": [level + 1, level + 2, level]}}
     scores = [level + 0.5 * split for split in range(job.splits)]
@@ -79,8 +84,12 @@ def result_of(job: Job) -> dict[str, Any]:
     return {"accuracy": scores, "macro_f1": scores, **half, **clusters}
 
 
-def soft_negative_point(epoch: int) -> dict[str, Any]:
-    shape = {"mean": -0.5, "std": 1.0, "above_zero": 0.31, "low": -2.5, "high": 1.5}
+def looks_of(job: Job) -> list[int]:
+    return epochs_to_look_at(job.plan().train.epochs)
+
+
+def soft_negative_point(epoch: int, above: float) -> dict[str, Any]:
+    shape = {"mean": -0.5, "std": 1.0, "above_zero": above, "low": -2.5, "high": 1.5}
     found = {**shape, "distance": 0.02}
     if epoch == 300:
         found |= {"edges": np.linspace(-3, 2, 6).tolist(), "counts": [1, 4, 6, 4, 1]}

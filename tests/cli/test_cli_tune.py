@@ -180,7 +180,7 @@ def test_without_optuna_there_is_one_line(
     monkeypatch.delattr("muxgcl.tune", raising=False)
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert command_line(TUNE) == 2
-    assert capsys.readouterr().err == "muxgcl: tune needs Optuna: pip install 'muxgcl[tune]'\n"
+    assert capsys.readouterr().err == "muxgcl: tune needs Optuna: pip install optuna\n"
 
 
 def test_evaluate_predicts_links_by_training_anew(

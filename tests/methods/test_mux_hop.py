@@ -15,8 +15,9 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
 from muxgcl.kernels import Sample
-from muxgcl.methods import Context, total
+from muxgcl.methods import Context, mux_hop, total
 from muxgcl.methods.mux_hop import MuxHop, MuxHopConfig
+from muxgcl.nn import field
 from muxgcl.nn.perceptron import spread
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.settings import TrainConfig
@@ -342,3 +343,62 @@ def test_rows_of_a_sample_are_those_of_the_whole_graph(
         found.append([loss, *torch.autograd.grad(loss, list(method.parameters()))])
     assert_close(found[1], found[0], rtol=1e-4, atol=1e-5)
     assert min(grad.abs().max() for grad in found[0][1:]) > 0
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_blocks_of_rows_give_the_loss_and_the_gradient_of_all_rows_at_once(
+    dropout: float, sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With chance inside f too: the backward pass computes the same blocks again."""
+    graph = graph_of(40)
+    if not sparse:
+        graph = replace(graph, features=graph.dense_features())
+    method = method_of(graph, dropout=dropout, drop_features=dropout)
+    graph = method.scaled(graph)
+    propagation = dropped(graph, (0.4, 0.4), 0.0).propagation
+    rows, parameters = Sample(torch.arange(9), 9, 9, 40).rows(2), list(method.parameters())
+    goal = torch.randn(3, 18, 6)  # of every scale's rows
+    sizes: list[int] = []
+
+    def found(block: int, *, keep: bool) -> list[Tensor]:
+        def in_blocks(network: Any, rows: Tensor, size: int) -> Tensor:
+            sizes.append(len(rows))
+            if not keep:
+                return field.in_blocks(network, rows, block)
+            return torch.cat([network(some) for some in rows.split(block)])
+
+        monkeypatch.setattr(mux_hop, "in_blocks", in_blocks)
+        with seeded(5):
+            unit = method._of_rows(graph, propagation, rows)
+        loss = sum((unit[k] * goal[k]).sum() for k in unit)
+        return [loss, *torch.autograd.grad(loss, parameters)]
+
+    assert_close(found(7, keep=False), found(7, keep=True))  # again, or kept
+    assert min(sizes) > 2 * 7
+    if not dropout:
+        assert_close(found(7, keep=False), found(1000, keep=False), rtol=1e-4, atol=1e-5)
+
+
+def test_batch_normalisation_and_convolutions_are_not_cut_into_blocks() -> None:
+    graph = graph_of()
+    assert method_of(graph).encoder.sees_rows_alone
+    assert not method_of(graph, norm="batch").encoder.sees_rows_alone
+    assert not method_of(graph, convolutions=1).encoder.sees_rows_alone
+
+
+@pytest.mark.parametrize("readout", ["last", "all"])
+@pytest.mark.parametrize("norm", ["layer", "batch"])
+def test_an_embedding_in_blocks_is_the_embedding(
+    norm: str, readout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = graph_of(40)
+    method = method_of(graph, norm=norm, readout=readout, readout_features=0.5, ema=0.5)
+    total(method.loss(graph)).backward()  # moves running statistics
+    method.after_step()
+    with torch.no_grad():
+        whole = method.embed(graph)
+        monkeypatch.setattr(field, "BLOCK", 7 * sum(method.encoder.widths))
+        again = torch.cat([*method.readout.blocks(method._read(method.scaled(graph)), graph, 11)])
+    assert_close(again, whole)
+    assert field.block_rows(method.encoder.widths) == 7

@@ -51,9 +51,20 @@ def test_propagated_features_are_one_more_block(kind: Any) -> None:
     assert_close(got, torch.cat([*blocks, 0.25 * unit(a @ a @ GRAPH.dense_features())], 1))
 
 
+@pytest.mark.parametrize("kind", ["last", "all"])
+def test_features_as_they_are_are_a_block_behind_the_propagated_ones(kind: Any) -> None:
+    found, x = scales(), GRAPH.dense_features()
+    a = clean(GRAPH).propagation @ torch.eye(30)
+    blocks = [unit(found[k]) for k in ((2,) if kind == "last" else range(3))]
+    both = Readout(kind, (), 0.25, last=2, raw=0.75)(found, GRAPH)
+    assert_close(both, torch.cat([*blocks, 0.25 * unit(a @ a @ x), 0.75 * unit(x)], 1))
+    alone = Readout(kind, (), 0.0, last=2, raw=0.75)(found, GRAPH)
+    assert_close(alone, torch.cat([*blocks, 0.75 * unit(x)], 1))
+
+
 def test_a_table_of_features_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readout, "FEATURE_BYTES", 100)
-    with pytest.raises(UserError, match="readout_features needs a table of 30 x"):
+    with pytest.raises(UserError, match="features in the readout need a table of 30 x"):
         Readout("all", (), 0.5, last=2)(scales(), GRAPH)
 
 

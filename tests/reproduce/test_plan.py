@@ -83,8 +83,30 @@ def test_what_matters_most_comes_first_and_small_graphs_before_large() -> None:
     last = max(jobs.index(job) for job in chief)
     others = [job for job in jobs if job.method not in (*CHIEF, *CONTROLS)]
     assert last < min(jobs.index(job) for job in others)
-    sizes = [DATASETS[job.dataset].nodes for job in chief]
-    assert sizes == sorted(sizes)
+    for row in {(job.method, job.variant, job.kind) for job in chief}:
+        same = [j for j in chief if (j.method, j.variant, j.kind) == row]
+        sizes = [DATASETS[job.dataset].nodes for job in same]
+        assert sizes == sorted(sizes)
+
+
+def test_a_time_limit_leaves_whole_rows_and_short_trainings_come_first() -> None:
+    jobs = [job for job in plan(["table1"], Scope(chief_seeds=7)) if job.protocol == "holdout"]
+    rows = [key for key, _ in groupby(jobs, key=lambda job: (job.method, job.seed >= 5))]
+    assert len(rows) == len(set(rows))  # all graphs and seeds of a method are neighbours
+    assert rows[-2:] == [("grace", True), ("mux-gcl", True)]  # further seeds come last
+    assert {name for name, _ in rows[:3]} == set(CONTROLS)
+    others = [name for name, more in rows if name not in (*CONTROLS, *CHIEF)]
+    assert others.index("gae") < others.index("gca") < others.index("bgrl") == len(others) - 1
+
+
+def test_more_seeds_are_for_the_chief_methods_as_they_are_alone() -> None:
+    scope = Scope(chief_seeds=10)
+    counts = {name: len(scope.scored(name, "cora")) for name in ("grace", "mux-gcl", "dgi", "raw")}
+    assert counts == {"grace": 10, "mux-gcl": 10, "dgi": 5, "raw": 1}
+    assert len(scope.scored("mux-gcl", "cora", "neither")) == 5
+    assert len(scope.scored("mux-gcl", "cora", protocol="paper")) == 5
+    assert len(scope.hops.trained("mux-hop", "cora")) == 10
+    assert scope.hops.committee("cora") == Scope().hops.committee("cora")
 
 
 def test_seeds_of_one_method_on_one_graph_follow_each_other() -> None:
@@ -93,15 +115,16 @@ def test_seeds_of_one_method_on_one_graph_follow_each_other() -> None:
     assert len(runs) == len(set(runs))
 
 
-def test_one_training_serves_every_look_at_its_end() -> None:
-    jobs = plan(["table1", "figure1"], Scope(datasets=("cora",), methods=("grace",), seeds=2))
-    first, second = trainings(jobs)
-    assert {(job.kind, job.protocol) for job in first} == {
-        ("scores", "holdout"),
-        ("scores", "paper"),
-        ("similarities", "none"),
-    }
-    assert {job.seed for job in second} == {1}
+def test_one_training_serves_both_protocols_and_another_one_every_look_on_the_way() -> None:
+    scope = Scope(datasets=("cora",), methods=("mux-gcl",), seeds=2)
+    groups = trainings(plan(["table1", "figure1", "figure3", "proposition"], scope))
+    seen = [{(job.kind, job.protocol, job.variant) for job in group} for group in groups]
+    scores = {("scores", "holdout", "full"), ("scores", "paper", "full")}
+    assert seen.count(scores) == 2
+    for variant in ("full", "literal"):
+        kinds = ("similarities", "soft-negatives", "bounds")
+        assert {(kind, "none", variant) for kind in kinds} in seen
+    assert len(seen) == 4
 
 
 def test_controls_without_chance_are_run_once() -> None:

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muxgcl.app.begin import check_kinds
 from muxgcl.app.judge import controls_stage, stops_are_told
 from muxgcl.app.new_nodes import grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
 from muxgcl.app.pipeline import save_nodes
-from muxgcl.app.source import Source, graph_of_run, saved_encoding
+from muxgcl.app.source import graph_of_run, saved_encoding, source_like
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
-from muxgcl.io.save import check_format, save_table
+from muxgcl.io.save import TABLES, check_format, save_table
 from muxgcl.runs.committee import restore_members
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.fit import collapsed
@@ -60,7 +61,8 @@ def embed(
             are embedded.
         new_edges: an edge list of their links; a node needs none.
         load: columns and files of that graph, or of the new nodes and edges.
-        out: a file to write, ending in .npz, .npy, .parquet or .csv; none by default.
+        out: a file to write, in the format that its ending names (`muxgcl.io.save.save_table`);
+            none by default.
         device: where to compute.
         observer: is told of every event; silent by default.
     """
@@ -86,7 +88,7 @@ def embed(
             loaded, tensors = graph_of_run(trained, options=load)
             ids, notes = loaded.ids, loaded.notes
         else:
-            loaded = Source(graph, load).open(saved_encoding(trained))
+            loaded = source_like(tables, graph, load).open(saved_encoding(trained))
             tensors, ids, notes = Graph.from_data(loaded.tensors), loaded.ids, loaded.notes
         wanted = tables.get("data", {}).get("features")
         if wanted is None:
@@ -95,6 +97,7 @@ def embed(
             raise UserError(
                 f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
             )
+        check_kinds(tables.get("data", {}), tensors)
         tensors = tensors.to(pick_device(device))
         committee = restore_members(trained, Plan.from_tables(tables, device=device), tensors)
         z = committee.embed(tensors)
@@ -258,7 +261,7 @@ def cluster_run(
             raise UserError("this graph has no labels: say how many clusters with --clusters")
         clusters = len(np.unique(y[y >= 0]))
     path = trained.path / "clusters.csv" if out is None else Path(out)
-    check_format(path)
+    check_format(path, TABLES)
     observer.phase("scoring")
     groups = assign(z, clusters, seed=seed)
     scores: dict[str, Any] = {}

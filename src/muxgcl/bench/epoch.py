@@ -2,7 +2,9 @@
 
 import gc
 import re
+import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,7 +24,7 @@ from muxgcl.runs.environment import (
     pick_device,
     versions,
 )
-from muxgcl.runs.loop import Trainer
+from muxgcl.runs.loop import GPU_BLOCK, Trainer
 from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
 from muxgcl.tensors import Tensors
@@ -82,17 +84,7 @@ def _measure(
         backend=backend,
         capture="off" if dense else "auto",
     )
-    gc.collect()
-    if place.type == "cuda":
-        torch.cuda.empty_cache()
-    before = torch.cuda.memory_allocated(place) if place.type == "cuda" else 0
-    with seeded(0, place):
-        method = build(plan, graph)
-        method.prepare(graph)
-        own = (torch.cuda.memory_allocated(place) - before) / MIB if place.type == "cuda" else 0
-        trainer = Trainer(method, graph, plan.train, capture=plan.capture)
-        with peak_memory(place) as peak:
-            times = [epoch.seconds for block in trainer.blocks() for epoch in block]
+    found = train_timed(plan, graph, warm_up=plan.train.epochs // 3)
     name_of_backend, _, precision = resolve(backend, cuda=place.type == "cuda").partition("/")
     on_gpu = place.type == "cuda"
     default_precision = "fp16" if name_of_backend == "fused" else "tf32" if on_gpu else "fp32"
@@ -103,14 +95,60 @@ def _measure(
         "width": width,
         "backend": name_of_backend,
         "precision": precision or default_precision,
-        "capture": trainer.captures,
-        "epoch_ms": round(1000 * median(times[len(times) // 3 :]), 4),
-        "peak_mib": round(peak.mib + own, 1),
+        "capture": found.captured,
+        "epoch_ms": round(median(found.milliseconds), 4),
+        "peak_mib": round(found.peak_mib, 1),
         "epochs": plan.train.epochs,
         "device": device_name(place),
         "versions": versions(),
         "commit": commit(),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What a training took, alone on its device."""
+
+    milliseconds: list[float]  # of every epoch after the warm-up
+    peak_mib: float  # above the graph's own tensors
+    prepare_s: float  # weights, affinities, diffusions: all that comes before the first epoch
+    captured: bool
+
+
+def train_timed(plan: Plan, graph: Graph, *, warm_up: int, block: int = GPU_BLOCK) -> Timed:
+    """Train on the graph's device; nothing else should run there.
+
+    Args:
+        plan: what to train.
+        graph: on its device.
+        warm_up: how many of the plan's epochs do not count. A method whose step becomes another
+            one at a later epoch is timed from there, for as many epochs.
+        block: epochs between two looks at a GPU; each has the block's mean time.
+    """
+    place = graph.device
+    gc.collect()
+    if place.type == "cuda":
+        torch.cuda.empty_cache()
+    before = _allocated(place)
+    begin = time.perf_counter()
+    with seeded(plan.seed, place):
+        method = build(plan, graph)
+        method.prepare(graph)
+        own = (_allocated(place) - before) / MIB
+        prepare_s = time.perf_counter() - begin
+        first = max(warm_up, *method.milestones, 0)
+        train = replace(plan.train, epochs=first + plan.train.epochs - warm_up)
+        tf32 = not plan.backend.endswith("/fp32")
+        trainer = Trainer(method, graph, train, capture=plan.capture, tf32=tf32, block=block)
+        times: list[float] = []
+        with peak_memory(place) as peak:
+            for epochs in trainer.blocks():
+                times += [1000 * epoch.seconds for epoch in epochs if epoch.number > first]
+    return Timed(times, peak.mib + own, prepare_s, trainer.captures)
+
+
+def _allocated(place: torch.device) -> int:
+    return torch.cuda.memory_allocated(place) if place.type == "cuda" else 0
 
 
 def open_graph(name: str, data_root: Path | None = None) -> Graph:

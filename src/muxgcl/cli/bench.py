@@ -9,12 +9,15 @@ from rich.table import Table
 
 from muxgcl.bench.contrast import bench_kernels
 from muxgcl.bench.epoch import bench_epoch
+from muxgcl.bench.methods import FIVE, TIMED, WARM_UP, bench_methods
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, results
 from muxgcl.errors import UserError
 from muxgcl.io.files import append_lines
+from muxgcl.io.schema import read_lines
 from muxgcl.kernels import PRECISIONS
+from muxgcl.runs.plan import Plan
 from muxgcl.runs.settings import unknown_name
 
 bench = typer.Typer(help="Measure speed and memory, every backend side by side in one run.")
@@ -71,6 +74,62 @@ def epoch(
     )
     shown = ("dataset", "backend", "precision", "capture", "epoch_ms", "peak_mib")
     _finish(rows, shown, as_json)
+
+
+@bench.command()
+def methods(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Methods; all that train by default.")
+    ] = None,
+    datasets: Annotated[
+        list[str] | None, typer.Option(help="Dataset names, or random-N; may be repeated.")
+    ] = None,
+    device: options.Device = "auto",
+    epochs: Annotated[int, typer.Option(help="Timed epochs of each.")] = TIMED,
+    warm_up: Annotated[int, typer.Option(help="Epochs before them that do not count.")] = WARM_UP,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Begin no new training after this many seconds.")
+    ] = None,
+    data_root: options.DataRoot = None,
+    record: Record = None,
+    as_json: options.Json = False,
+) -> None:
+    """An epoch of every method at its preset, one training at a time.
+
+    What the file of records has already is not measured again.
+    """
+    keep = _recorder(record)
+
+    def tell(row: dict[str, Any]) -> None:
+        keep(row)
+        console.print(
+            f"{row['method']} on {row['dataset']}: {row['epoch_ms']:.3g} ms, "
+            f"{row['peak_mib']:,.0f} MiB ({row['prepare_s']:.1f} s to prepare)"
+        )
+
+    failed = []
+
+    def fail(plan: Plan, error: Exception) -> None:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        failed.append(f"{plan.method} on {plan.dataset}")
+        console.print(f"failed: {failed[-1]}: {reason}")
+
+    rows = bench_methods(
+        names or None,
+        datasets or FIVE,
+        device,
+        epochs=epochs,
+        warm_up=warm_up,
+        time_limit=time_limit,
+        done=[] if record is None else read_lines(record),
+        data_root=data_root,
+        on_row=tell,
+        on_failure=fail,
+    )
+    shown = ("method", "dataset", "capture", "epoch_ms", "quartiles_ms", "timed", "peak_mib")
+    _finish(rows, shown, as_json)
+    if failed:
+        raise UserError(f"{len(failed)} could not be measured: {', '.join(failed)}")
 
 
 def _recorder(path: Path | None) -> Any:

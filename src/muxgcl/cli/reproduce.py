@@ -30,14 +30,19 @@ Artefact = StrEnum("Artefact", [*ARTEFACTS, "all"])  # type: ignore[misc]
 
 @app.command()
 def reproduce(
-    artefact: Annotated[
-        Artefact | None, typer.Argument(help="Which table or figure of the paper; hops: ours.")
+    artefacts: Annotated[
+        list[Artefact] | None,
+        typer.Argument(help="Which tables or figures of the paper; hops: ours."),
     ] = None,
     datasets: Annotated[
         list[str] | None, typer.Option(help="Instead of the paper's; a,b or repeated.")
     ] = None,
     methods: Annotated[list[str] | None, typer.Option(help="Only these; a,b or repeated.")] = None,
     seeds: Annotated[int, typer.Option(help="How many training seeds, from 0 on.")] = 5,
+    chief_seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Seeds of mux-gcl, grace and mux-hop, where more are wanted."),
+    ] = None,
     splits: options.Splits = 20,
     epochs: options.Epochs = None,
     jobs: Annotated[
@@ -74,13 +79,15 @@ def reproduce(
     if check:
         _check(store, as_json)
         return
-    if artefact is None:
+    if not artefacts:
         raise UserError(f"expected one of {', '.join(ARTEFACTS)}, or all")
-    wanted = ARTEFACTS if artefact == "all" else (artefact.value,)
+    asked = [artefact.value for artefact in artefacts]
+    wanted = ARTEFACTS if "all" in asked else tuple(dict.fromkeys(asked))
     scope = Scope(
         datasets=_names(datasets),
         methods=_names(methods),
         seeds=seeds,
+        chief_seeds=chief_seeds,
         splits=splits,
         epochs=epochs,
         parts=_names(parts) or tuple(HOP_PARTS),

@@ -76,6 +76,9 @@ def tune(
     target: options.TargetColumn = None,
     weight: options.WeightColumn = None,
     header: options.Header = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
+    structure: options.Structure = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -97,6 +100,9 @@ def tune(
         target=target,
         weight=weight,
         header=header,
+        include=include,
+        exclude=exclude,
+        structure=structure,
     )
     where = Source(graph, load)
     with Screen(quiet=quiet) as screen, stops_are_told("loading", resumable=False):

@@ -1,7 +1,7 @@
 """What every method is: a module with a loss over a graph and an embedding of a graph."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -17,7 +17,7 @@ from muxgcl.methods.parts.of_graph import OfGraph
 from muxgcl.nn.adam import Adam, Optimizer
 from muxgcl.nn.gcn import GCN
 from muxgcl.nn.norm_gcn import NormGCN
-from muxgcl.shapes import Nodes, Scalar
+from muxgcl.shapes import Nodes, Scalar, Scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class Method(nn.Module, ABC):
     Config: ClassVar[type[Any]]
     inductive: ClassVar[bool] = True  # can embed a graph it was not trained on
     samples: ClassVar[bool] = False  # its contrast can be over a sample of the nodes
+    kinds: ClassVar[bool] = False  # looks at directions and types of edges
     trainable: ClassVar[bool] = True  # has something to train; if not, its loss has no terms
     capturable: bool = True  # the step can do without host-side decisions
     static: bool = False  # and does, even where a look at the data would save work
@@ -60,6 +61,10 @@ class Method(nn.Module, ABC):
     def embed(self, graph: Graph) -> Nodes:
         """The embedding of every node of the un-augmented graph."""
         return cast(GCN | NormGCN, self.encoder).embed(clean(graph))
+
+    def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
+        """The same in blocks of rows, from the first node on."""
+        yield self.embed(graph)
 
     def assignment(self, graph: Graph) -> Int[Tensor, " n"] | None:
         """The cluster of every node, from a method that has clusters of its own."""

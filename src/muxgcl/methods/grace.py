@@ -32,6 +32,7 @@ class GraceConfig:
     readout: Kind = "last"  # what is the embedding: the last scale, or all side by side
     readout_weights: tuple[float, ...] = ()  # for `all`, one a scale; none: all weigh 1
     readout_features: float = 0.0  # weight of propagated features as one more block
+    readout_raw: float = 0.0  # weight of the features as they are as one more block
 
 
 class Grace(Method):
@@ -50,7 +51,11 @@ class Grace(Method):
         self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
         self.readout = Readout(
-            cfg.readout, cfg.readout_weights, cfg.readout_features, last=cfg.layers
+            cfg.readout,
+            cfg.readout_weights,
+            cfg.readout_features,
+            last=cfg.layers,
+            raw=cfg.readout_raw,
         )
         only_last = [0.0] * cfg.layers + [1.0]
         self.contrast = MultiplexPatchContrast(only_last, cfg.temperature, backend=context.backend)

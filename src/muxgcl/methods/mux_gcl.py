@@ -43,6 +43,7 @@ class MuxGclConfig(AffinityConfig):
     readout: Kind = "last"  # what is the embedding: the last scale, or all side by side
     readout_weights: tuple[float, ...] = ()  # for `all`, one a scale; none: all weigh 1
     readout_features: float = 0.0  # weight of propagated features as one more block
+    readout_raw: float = 0.0  # weight of the features as they are as one more block
 
 
 class MuxGcl(Method):
@@ -73,7 +74,11 @@ class MuxGcl(Method):
             backend=context.backend,
         )
         self.readout = Readout(
-            cfg.readout, cfg.readout_weights, cfg.readout_features, last=cfg.layers
+            cfg.readout,
+            cfg.readout_weights,
+            cfg.readout_features,
+            last=cfg.layers,
+            raw=cfg.readout_raw,
         )
         self.patches: list[Tensor] | None = None
 

@@ -12,6 +12,16 @@ embedding; a node without edges has f(x) at every scale.
 The projector's first layer is linear up to its bias, so it goes before the propagation:
 $\hat A^k (f(X) P) = (\hat A^k f(X)) P$ has fewer columns to propagate.
 
+A directed graph has two propagations: $\vec A = D_{in}^{-1/2} (A + I) D_{out}^{-1/2}$ along the
+edges, where $A_{ij}$ weighs the edge from j to i, and $\vec A^\top$ against them. Each takes the
+place of $\hat A$ in turn. The loss is the mean of both; the embedding has the scales of both side
+by side, each divided by $\sqrt 2$ (scale 0 is the same for both, and is there once). Where every
+edge has its reverse, $\vec A = \vec A^\top = \hat A$: loss, inner products and lengths are those of
+the undirected graph. Patches are of the graph without directions.
+
+Several types of edges are propagations apart, of which the mean is taken:
+$\hat A = \frac1T \sum_t D_t^{-1/2} (A_t + I) D_t^{-1/2}$.
+
 `ema` embeds with an average of the weights, $\bar\theta_s = \bar\theta_{s-1} +
 \max(1 - m, 1/s)\,(\theta_s - \bar\theta_{s-1})$: the plain mean until it is an exponential one.
 
@@ -20,6 +30,7 @@ residual blocks, a warm-up and a falling rate, neighbours as explicit positives,
 are refreshed from the embedding.
 """
 
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import ClassVar
@@ -36,7 +47,7 @@ from muxgcl.losses.multiscale import Anchors, Likelihood, MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.adam import Adam
-from muxgcl.nn.field import Field, rows_of
+from muxgcl.nn.field import Field, block_rows, in_blocks, in_part, rows_of
 from muxgcl.nn.perceptron import Norm, Perceptron, spread
 from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
@@ -68,6 +79,7 @@ class MuxHopConfig(AffinityConfig):
     readout: Kind = "all"
     readout_weights: tuple[float, ...] = ()  # one a scale; none: all weigh 1
     readout_features: float = 0.0  # weight of propagated features beside the scales
+    readout_raw: float = 0.0  # weight of the features as they are beside the scales
 
     def __post_init__(self) -> None:
         AffinityConfig.__post_init__(self)
@@ -92,6 +104,7 @@ class MuxHop(Method):
     paper: ClassVar = "ours, after Zhao et al. 2024, https://arxiv.org/abs/2409.08010"
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
+    kinds: ClassVar = True
     Config: ClassVar = MuxHopConfig
     steps: Tensor  # so far, for the average of the weights
 
@@ -118,8 +131,13 @@ class MuxHop(Method):
             backend=context.backend,
         )
         self.readout = Readout(
-            cfg.readout, cfg.readout_weights, cfg.readout_features, last=cfg.hops
+            cfg.readout,
+            cfg.readout_weights,
+            cfg.readout_features,
+            last=cfg.hops,
+            raw=cfg.readout_raw,
         )
+        self.capturable = graph.device.type == "cpu" or not self._in_part(graph)
         self.patches: list[Tensor] | None = None
         self.register_buffer("steps", torch.zeros(()))
 
@@ -139,10 +157,17 @@ class MuxHop(Method):
             )
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
-        """The weighted contrast of each scale, on two fresh views."""
-        cfg, sample, graph = self.cfg, self.context.draw(graph), self.scaled(graph)
+        """The weighted contrast of each scale, on two fresh views; the mean over directions."""
+        sample = self.context.draw(graph)
+        each = [self._loss(one, sample) for one in self.scaled(graph).directions]
+        if len(each) == 1:
+            return each[0]
+        return {name: torch.stack([terms[name] for terms in each]).mean() for name in each[0]}
+
+    def _loss(self, graph: Graph, sample: Selection | None) -> dict[str, Scalar]:
+        cfg = self.cfg
         # each of several workers with its own rows would drop entries of its own inside f
-        if isinstance(sample, Sample) and graph.device.type == "cpu":
+        if isinstance(sample, Sample) and self._in_part(graph):
             propagation = stacked_propagation(graph, cfg.drop_edges)
             unit = self._of_rows(graph, propagation, sample.rows(2))
         else:
@@ -151,8 +176,10 @@ class MuxHop(Method):
         return self.contrast(unit, self.patches, sample)
 
     def scales(self, graph: Graph) -> list[Scale]:
-        """Every scale of two fresh views, one view below the other."""
-        view = dropped(self.scaled(graph), self.cfg.drop_edges, self.cfg.drop_features)
+        """Every scale of two fresh views, one view below the other; along the edges."""
+        view = dropped(
+            self.scaled(graph).directions[0], self.cfg.drop_edges, self.cfg.drop_features
+        )
         return spread(view.propagation, self.encoder(view), self.cfg.hops)
 
     def projected(
@@ -168,15 +195,24 @@ class MuxHop(Method):
         """The same for these rows of two views, from what they depend on alone."""
         below, wanted = self.cfg.convolutions, self.contrast.scales  # `below` hops are inside f
         field = Field.of(propagation, rows, below + max(wanted))
-        features = rows_of(graph.aligned_features, field.rows[0] % graph.num_nodes)
-        part = View(propagation, drop_entries(features, self.cfg.drop_features))
-        mixed = self.projector.mix(self.encoder(part, field.hops[:below]))
+
+        def start(rows: NodeIndex) -> Candidates:
+            features = rows_of(graph.aligned_features, rows % graph.num_nodes)
+            part = View(propagation, drop_entries(features, self.cfg.drop_features))
+            return self.projector.mix(self.encoder(part, field.hops[:below]))
+
+        alone = self.encoder.sees_rows_alone
+        size = block_rows(self.encoder.widths) if alone else len(field.rows[0])
+        mixed = in_blocks(start, field.rows[0], size)
         found = {}
         for k in range(max(wanted) + 1):
             mixed = field.hops[below + k - 1] @ mixed if k > 0 else mixed
             if k in wanted:
                 found[k] = field.wanted(mixed, below + k)
         return self._finished(found)
+
+    def _in_part(self, graph: Graph) -> bool:
+        return in_part(graph.device, 2 * graph.num_nodes, self.encoder.widths)
 
     def _finished(self, mixed: dict[int, Scale]) -> dict[int, Nodes]:
         """What follows the projector's first product."""
@@ -185,9 +221,22 @@ class MuxHop(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""
-        view = clean(self.scaled(graph))
+        if graph.kinds is None:
+            return self.readout(self._read(self.scaled(graph)), graph)
+        return torch.cat([*self.embed_blocks(graph)])
+
+    def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
+        """The same, a block of rows at a time; the directions of a scale are side by side."""
+        ways = zip(self.scaled(graph).directions, graph.directions, strict=True)
+        each = [(self._read(scaled), plain) for scaled, plain in ways]
+        same = () if self.cfg.convolutions else (0,)  # f has seen no edge
+        return self.readout.directions(each, same)
+
+    def _read(self, graph: Graph) -> dict[int, Nodes]:
+        """The scales of the un-augmented graph, up to the last one that is read."""
+        view = clean(graph)
         scales = spread(view.propagation, self.network.embed(view), max(self.readout.scales))
-        return self.readout(dict(enumerate(scales)), graph)
+        return dict(enumerate(scales))
 
     @property
     def network(self) -> Perceptron:

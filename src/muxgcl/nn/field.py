@@ -3,19 +3,26 @@ r"""Only what some rows depend on: each layer at the nodes that the next one loo
 Row i of layer k is $(\hat A U^{(k-1)})_i W_k$, so the rows $R_L$ that are wanted need the rows
 $R_{L-1}$ = their neighbours (by edges that were not dropped) of the layer below, and so on down to
 $R_0$. Nothing is sampled: the rows come out as they would from the whole graph.
+
+How many rows that are changes from step to step, so such a step cannot be captured. A CPU gains by
+it always; a GPU where the whole graph's tables would be large.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from muxgcl.augment import View
 from muxgcl.sparse import Csr, SparseMatrix, compress, row_pointer
 
 Rows = Int[Tensor, " n"]
 Entries = Int[Tensor, " e"]
+WHOLE = 2**30  # numbers in the tables of all nodes, up to which a GPU computes them all
+BLOCK = 2**26  # numbers in the tables of a block of rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +96,29 @@ def _matrix(
         transpose=compress(col, row, value, rows=columns, columns=rows, order=order),
         order=order,
     )
+
+
+def in_part(device: torch.device, rows: int, widths: Sequence[int]) -> bool:
+    """Whether to compute only what a sample depends on, given the tables of all rows."""
+    return device.type == "cpu" or rows * sum(widths) > WHOLE
+
+
+def block_rows(widths: Sequence[int]) -> int:
+    """How many rows of such tables are computed at a time."""
+    return max(1, BLOCK // sum(widths))
+
+
+def in_blocks(
+    network: Callable[[Rows], Float[Tensor, "_ d"]], rows: Rows, size: int
+) -> Float[Tensor, "m d"]:
+    """What a network that sees each row alone makes of the rows, so many at a time.
+
+    What it computed on the way is thrown away and computed again in the backward pass, with the
+    same random numbers: memory holds the tables of one block. A single block is kept as it is.
+    """
+    if len(rows) <= size:
+        return network(rows)
+    return torch.cat([checkpoint(network, some, use_reentrant=False) for some in rows.split(size)])
 
 
 def inputs(view: View, rows: Rows) -> Float[Tensor, "n f"]:

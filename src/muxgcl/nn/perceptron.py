@@ -6,6 +6,7 @@ features is the view's (`augment.dropped`).
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -16,6 +17,7 @@ from torch.nn.functional import dropout
 from muxgcl.augment import View
 from muxgcl.errors import UserError
 from muxgcl.nn.bias import add_bias
+from muxgcl.nn.field import block_rows, rows_of
 from muxgcl.shapes import Candidates, Nodes, Scale
 from muxgcl.sparse import SparseMatrix
 
@@ -73,6 +75,16 @@ class Perceptron(nn.Module):
         kinds = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d, "none": nn.Identity}
         self.norms = nn.ModuleList(kinds[norm](b) for b in widths[1:])
 
+    @property
+    def widths(self) -> list[int]:
+        """Of each block's output."""
+        return [weight.shape[1] for weight in self.weights]
+
+    @property
+    def sees_rows_alone(self) -> bool:
+        """Whether a row comes out the same whatever other rows there are, in training too."""
+        return not self.convolutions and not isinstance(self.norms[0], nn.BatchNorm1d)
+
     def forward(self, view: View, hops: Sequence[SparseMatrix] | None = None) -> Nodes:
         """Nodes of a view in training; `hops` may lead to other rows at each convolution."""
         hops = [view.propagation] * self.convolutions if hops is None else hops
@@ -80,8 +92,15 @@ class Perceptron(nn.Module):
 
     def embed(self, view: View) -> Nodes:
         """Nodes of a view after training."""
-        hops = [view.propagation] * self.convolutions
-        return self._encode(view.project(self.weights[0]), hops, fresh=False)
+        hops, rows = [view.propagation] * self.convolutions, view.features.shape[0]
+        size = rows if hops else block_rows(self.widths)
+        if rows <= size:
+            return self._encode(view.project(self.weights[0]), hops, fresh=False)
+        found: Nodes = self.biases[-1].new_empty(rows, self.widths[-1])
+        for some in torch.arange(rows, device=found.device).split(size):
+            part = replace(view, features=rows_of(view.features, some))
+            found[some] = self._encode(part.project(self.weights[0]), [], fresh=False)
+        return found
 
     def _encode(self, mixed: Scale, hops: Sequence[SparseMatrix], *, fresh: bool) -> Candidates:
         """All blocks, from the first one's product on; the first ones average over neighbours."""

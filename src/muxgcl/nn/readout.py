@@ -4,11 +4,13 @@ r"""What becomes the embedding of a trained encoder with several scales.
 - `all`: $[\,\rho_0 \bar U^{(0)}, \dots, \rho_L \bar U^{(L)}\,]$, the scales side by side, each with
   unit rows ($\bar U$) and its weight $\rho_k$. A scale of weight 0 has no columns.
 
-With `features` > 0 there is one more block: unit rows of the propagated features $\hat A^L X$,
-times that weight. It is a dense table of nodes x features, so its size is bounded.
+With `features` > 0 there is one more block, unit rows of the propagated features $\hat A^L X$ times
+that weight, and with `raw` > 0 another, unit rows of the features $X$ as they are. Each is a dense
+table of nodes x features, so its size is bounded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import sqrt
 from typing import Literal, get_args
 
 import torch
@@ -21,6 +23,7 @@ from muxgcl.shapes import Nodes, Scale
 
 Kind = Literal["last", "all"]
 FEATURE_BYTES = 4 << 30  # of propagated features, at most
+ROWS = 65_536  # of the embedding that are put together at a time
 
 
 class Readout:
@@ -31,9 +34,17 @@ class Readout:
         weights: one number a scale, for "all"; none at all means that every scale weighs 1.
         features: weight of the propagated features; 0 leaves them out.
         last: L, the number of the last scale.
+        raw: weight of the features as they are; 0 leaves them out.
     """
 
-    def __init__(self, kind: Kind, weights: tuple[float, ...], features: float, last: int) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        weights: tuple[float, ...],
+        features: float,
+        last: int,
+        raw: float = 0.0,
+    ) -> None:
         if kind not in get_args(Kind):
             raise UserError(f"readout must be last or all, got {kind!r}")
         if weights and kind == "last":
@@ -43,15 +54,15 @@ class Readout:
                 f"readout_weights needs one number for each of the {last + 1} scales, "
                 f"got {list(weights)}"
             )
-        if features < 0 or (weights and (min(weights) < 0 or max(weights) == 0)):
+        if min(features, raw) < 0 or (weights and (min(weights) < 0 or max(weights) == 0)):
             raise UserError(
-                "readout_weights and readout_features must not be negative, and one scale must "
-                f"count, got {list(weights)} and {features}"
+                "readout_weights, readout_features and readout_raw must not be negative, and one "
+                f"scale must count, got {list(weights)}, {features} and {raw}"
             )
-        self.last, self.features = last, features
+        self.last, self.features, self.raw = last, features, raw
         given = weights or [1.0] * (last + 1)
         self.weights = {last: 1.0} if kind == "last" else {k: w for k, w in enumerate(given) if w}
-        self.alone = kind == "last" and not features
+        self.alone = kind == "last" and not features and not raw
 
     @property
     def scales(self) -> set[int]:
@@ -62,10 +73,49 @@ class Readout:
         """The embedding; `graph` is what the scales were made from."""
         if self.alone:
             return scales[self.last]
-        blocks = [weight * unit_rows(scales[k]) for k, weight in self.weights.items()]
-        if self.features:
-            blocks.append(self.features * unit_rows(propagated_features(graph, self.last)))
-        return torch.cat(blocks, 1)
+        return next(self.blocks(scales, graph, graph.num_nodes))
+
+    def blocks(
+        self, scales: Mapping[int, Nodes], graph: Graph, rows: int = ROWS
+    ) -> Iterator[Scale]:
+        """The same, so many rows at a time: the scales side by side need not all be there."""
+        return self.directions([(scales, graph)], rows=rows)
+
+    def directions(
+        self,
+        each: Sequence[tuple[Mapping[int, Nodes], Graph]],
+        same: Collection[int] = (),
+        rows: int = ROWS,
+    ) -> Iterator[Scale]:
+        r"""The same of a graph with several directions, scale by scale.
+
+        A scale of D directions has D blocks, each divided by $\sqrt D$: inner products are means.
+
+        Args:
+            each: scales, and the graph that they were made from, in each direction.
+            same: scales that all directions share, which have one block.
+            rows: how many rows at a time.
+        """
+        tables: list[tuple[float, Nodes]] = []
+        for k, weight in self.weights.items():
+            tables += _shared([scales[k] for scales, _ in each], weight, k in same)
+        for weight, hops in ((self.features, self.last), (self.raw, 0)):
+            if weight:
+                graphs = [graph for _, graph in each[: 1 if hops == 0 else None]]
+                found = [propagated_features(graph, hops) for graph in graphs]
+                tables += _shared(found, weight)
+        for start in range(0, len(tables[0][1]), rows):
+            parts = [(weight, table[start : start + rows]) for weight, table in tables]
+            if self.alone and len(parts) == 1:
+                yield parts[0][1]
+                continue
+            yield torch.cat([w * (t if self.alone else unit_rows(t)) for w, t in parts], 1)
+
+
+def _shared(tables: list[Nodes], weight: float, same: bool = False) -> list[tuple[float, Nodes]]:
+    """One table of each direction with its share of the weight."""
+    tables = tables[:1] if same else tables
+    return [(weight / sqrt(len(tables)), table) for table in tables]
 
 
 def propagated_features(graph: Graph, hops: int) -> Nodes:
@@ -73,7 +123,7 @@ def propagated_features(graph: Graph, hops: int) -> Nodes:
     size = 4 * graph.num_nodes * graph.num_features
     if size > FEATURE_BYTES:
         raise UserError(
-            f"readout_features needs a table of {graph.num_nodes:,} x {graph.num_features:,} "
+            f"features in the readout need a table of {graph.num_nodes:,} x {graph.num_features:,} "
             f"numbers, {size / 2**30:.1f} GiB; at most {FEATURE_BYTES >> 30} GiB are allowed"
         )
     return spread(graph.adjacency.propagation(), graph.dense_features(), hops)[-1]

@@ -8,11 +8,15 @@ from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.paper import TABLE1, TITLES
 from muxgcl.reproduce.records import Found
+from muxgcl.reproduce.shown import difference, on_earlier, shown
 from muxgcl.reproduce.theory_tables import (
-    bound_records,
+    READINGS,
+    gaps,
+    least_auc,
+    looked_at,
+    points,
+    shares,
     shown_point,
-    similarity_records,
-    soft_negative_records,
 )
 
 MOST = 0.975  # of pairs: what "with 95 % confidence" asks of a sign
@@ -32,12 +36,13 @@ class Claim:
 
 
 def plain_words(found: Found, scope: Scope) -> list[str]:
-    """Two paragraphs; none where there is nothing to go by."""
+    """Two paragraphs, and what a mark in them means; none where there is nothing to go by."""
     claims = list(_claims(found, scope))
     held = [f"{claim.text}: {', '.join(claim.holds)}" for claim in claims if claim.holds]
     failed = [f"{claim.text}: {', '.join(claim.fails)}" for claim in claims if claim.fails]
     paragraphs = (("What holds.", held), ("What does not.", failed))
-    return [f"**{title}** {'; '.join(said)}." for title, said in paragraphs if said]
+    told = [f"**{title}** {'; '.join(said)}." for title, said in paragraphs if said]
+    return told + on_earlier([told])
 
 
 def _claims(found: Found, scope: Scope) -> Iterator[Claim]:
@@ -47,14 +52,15 @@ def _claims(found: Found, scope: Scope) -> Iterator[Claim]:
     control = Claim("it is more accurate than two propagation steps without any training")
     for dataset in columns:
         title = TITLES.get(dataset, dataset)
-        mux, grace, sgc = (scope.scored(m, dataset) for m in ("mux-gcl", "grace", "sgc"))
-        ours = numbers.summary(found.of(mux))
+        mux, grace, sgc = ((name, "full") for name in ("mux-gcl", "grace", "sgc"))
+        seen = shown(found, scope, mux, dataset)
+        ours = numbers.summary(seen.records)
         printed = TABLE1["mux-gcl"].get(dataset)
         if ours and printed:
             close = ours.mean >= printed.mean - numbers.SHORT_BY
-            accuracy.add(close, f"{title} ({ours.mean:.1f} against {printed.plain})")
-        _add(better, title, numbers.difference(found, mux, grace))
-        _add(control, title, numbers.difference(found, mux, sgc * len(mux)))  # no seed in it
+            accuracy.add(close, f"{title} ({ours.mean:.1f} against {printed.plain}{seen.mark})")
+        _add(better, title, *difference(found, scope, mux, grace, dataset))
+        _add(control, title, *difference(found, scope, mux, sgc, dataset))
     yield from (accuracy, better, control)
     yield from _parts(found, scope)
     yield from _theory(found, scope)
@@ -66,32 +72,32 @@ def _parts(found: Found, scope: Scope) -> Iterator[Claim]:
     for variant, text in names.items():
         claim = Claim(f"at MUX-GCL's settings {text}")
         for dataset in scope.columns("table4"):
-            one, two = (scope.scored("mux-gcl", dataset, v) for v in (variant, "neither"))
-            _add(claim, TITLES.get(dataset, dataset), numbers.difference(found, one, two))
+            one, two = (("mux-gcl", name) for name in (variant, "neither"))
+            title = TITLES.get(dataset, dataset)
+            _add(claim, title, *difference(found, scope, one, two, dataset))
         yield claim
 
 
 def _theory(found: Found, scope: Scope) -> Iterator[Claim]:
     apart = Claim("positive pairs are more similar than negative ones at every pair of layers")
-    for title, record in similarity_records(found, scope):
-        least = min(pair["auc"] for pair in record["result"]["pairs"].values())
+    for title, record in looked_at(found, scope, "figure1", "grace", "full"):
+        least = least_auc(points(record)[-1])
         apart.add(least > 0.9, f"{title} (least AUC {least:.2f})")
     yield apart
-    positive = Claim("T_D and T_S are positive as the paper says")
-    for title, record in soft_negative_records(found, scope):
-        pairs = shown_point(record)["pairs"]
-        shares = [v["above_zero"] for key, v in pairs.items() if key.endswith("printed")]
-        said = f"{title} ({100 * min(shares):.0f} to {100 * max(shares):.0f} % of pairs)"
-        positive.add(min(shares) > MOST, said)
-    yield positive
-    order = Claim("L_GR < L_MUX through training")
-    for title, record in bound_records(found, scope):
-        points = record["result"]["points"]
-        held = sum(point["l_gr"] < point["l_mux"] for point in points)
-        order.add(held == len(points), f"{title} ({held} of {len(points)} points)")
-    yield order
+    for variant, reading in READINGS.items():
+        positive = Claim(f"T_D and T_S are positive as the paper says (Equation 5 by `{reading}`)")
+        for title, record in looked_at(found, scope, "figure3", "mux-gcl", variant):
+            above = shares(shown_point(record))
+            said = f"{title} ({100 * min(above):.0f} to {100 * max(above):.0f} % of pairs)"
+            positive.add(min(above) > MOST, said)
+        yield positive
+        order = Claim(f"L_GR < L_MUX through training (Equation 5 by `{reading}`)")
+        for title, record in looked_at(found, scope, "proposition", "mux-gcl", variant):
+            held = [gap > 0 for gap in gaps(record)]
+            order.add(all(held), f"{title} ({sum(held)} of {len(held)} points)")
+        yield order
 
 
-def _add(claim: Claim, title: str, found: Difference | None) -> None:
+def _add(claim: Claim, title: str, found: Difference | None, mark: str) -> None:
     if found is not None and found.low is not None:  # too few seeds say nothing either way
-        claim.add(found.is_above, f"{title} ({numbers.interval(found).rstrip('*')})")
+        claim.add(found.is_above, f"{title} ({numbers.interval(found).rstrip('*')}{mark})")

@@ -1,71 +1,96 @@
 """Table V: time of an epoch and peak memory, and how both grow with the number of nodes."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from muxgcl.errors import UserError
 from muxgcl.io.schema import read_lines
 from muxgcl.methods import METHODS
-from muxgcl.reproduce.artefacts import CHIEF, Scope
-from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
+from muxgcl.reproduce.artefacts import Scope
+from muxgcl.reproduce.hops import OURS
+from muxgcl.reproduce.job import settings_of, stated
 from muxgcl.reproduce.numbers import DASH
+from muxgcl.reproduce.origins import ORIGINS, mark
 from muxgcl.reproduce.paper import LABELS, TABLE5, TITLES
-from muxgcl.reproduce.records import Found, Record
 from muxgcl.reproduce.typeset import Table
+from muxgcl.runs.plan import Plan
+
+TIMES = "times.jsonl"
+Row = Mapping[str, Any]
 
 
-def table5(found: Found, scope: Scope, folder: Path) -> list[Table]:
+def table5(scope: Scope, folder: Path) -> list[Table]:
     """Every method on one device, and the growth that `muxgcl bench epoch` recorded."""
     columns = scope.columns("table5")
-    cells = {
-        (method, dataset): found.of(_trainings(scope, method, dataset))
+    rows = method_rows(folder / TIMES)
+    device = _commonest_device(rows.values())
+    body = [
+        [
+            LABELS[method],
+            METHODS[method].cost if method in METHODS else DASH,
+            *(_cell(rows.get((method, d, device)), method, d) for d in columns),
+        ]
         for method in scope.rows("table5")
-        for dataset in columns
-    }
-    ours = [record for name in CHIEF for d in columns for record in cells.get((name, d), ())]
-    device = _commonest_device(ours or [r for records in cells.values() for r in records])
-    body = []
-    for method in scope.rows("table5"):
-        cost = METHODS[method].cost if method in METHODS else DASH
-        shown = [_cell(cells[method, d], device, method, d) for d in columns]
-        body.append([LABELS[method], cost, *shown])
+    ]
     main = Table(
         "table5",
         "Table V. Time of an epoch and peak memory",
         ["method", "growth with N", *(TITLES.get(name, name) for name in columns)],
         body,
         [
-            f"Median epoch and peak memory at each method's published settings, on one "
-            f"{device or 'device'}, of the fastest of its runs: others may have shared the device "
-            f"(in brackets the paper's time, on an RTX 3090 Ti). {DASH}: not run there."
+            f"Median epoch (first and third quartile) and peak memory above the graph's own, on "
+            f"one {device or 'device'}, one training at a time{_how(rows.values(), device)}; in "
+            f"square brackets the paper's time, on an RTX 3090 Ti. {DASH}: not measured. Settings: "
+            f"preset `paper` ({ORIGINS}); {LABELS[OURS]} has `best`. Weights, affinities and "
+            "diffusions are made before the clock starts. By `muxgcl bench methods`; records: "
+            f"`records/{TIMES}`."
         ],
     )
-    rows = epoch_rows(folder / "engine.jsonl")
-    return [main, _growth(rows)] if rows else [main]
+    growth = epoch_rows(folder / "engine.jsonl")
+    return [main, _growth(growth)] if growth else [main]
 
 
-def _cell(records: Sequence[Record], device: str, method: str, dataset: str) -> str:
-    here = [record for record in records if record["device"] == device]
+def method_rows(path: Path) -> dict[tuple[str, str, str], Row]:
+    """What `muxgcl bench methods --record` wrote at settings that the preset still has."""
+    return {
+        (row["method"], row["dataset"], row["device"]): row
+        for row in read_lines(path)
+        if row.get("kind") == "method" and _current(row)
+    }
+
+
+def _current(row: Row) -> bool:
+    try:
+        now = settings_of(Plan.make(row["method"], row["preset"], row["dataset"]))
+    except UserError:  # a method or preset that is no more
+        return False
+    return now == {name: stated(row[name]) for name in ("train", "settings")}
+
+
+def _cell(row: Row | None, method: str, dataset: str) -> str:
     printed = TABLE5.get(method, {}).get(dataset)
-    claim = f" ({1000 * printed.mean:.0f} ms)" if printed else ""
-    if not here:
+    claim = f" [{1000 * printed.mean:.0f} ms]" if printed else ""
+    if row is None:
         return f"{DASH}{claim}"
-    least = min(here, key=lambda record: record["epoch_ms"])
-    return f"{_cost(least['epoch_ms'], least['peak_mib'])}{claim}"
+    low, high = map(_ms, row["quartiles_ms"])
+    time = f"{_ms(row['epoch_ms'])} ({low}, {high}) ms, {row['peak_mib']:,.0f} MiB"
+    return f"{time}{claim}{mark(method, row['preset'], dataset)}"
 
 
-def _trainings(scope: Scope, method: str, dataset: str) -> list[Job]:
-    """All of the whole method, those for a figure included."""
-    kinds = (SIMILARITIES, SOFT_NEGATIVES, BOUNDS)
-    looks = [job for kind in kinds for job in scope.looked_at(kind, method, dataset)]
-    return [*scope.scored(method, dataset), *looks]
+def _how(rows: Iterable[Row], device: str) -> str:
+    here = [row for row in rows if row["device"] == device]
+    if not here:
+        return ""
+    least, warm_up = min(row["timed"] for row in here), min(row["warm_up"] for row in here)
+    return f", at least {least} timed epochs after {warm_up} that do not count"
 
 
-def _commonest_device(records: Sequence[Record]) -> str:
-    counts = Counter(record["device"] for record in records)
+def _commonest_device(rows: Iterable[Row]) -> str:
+    counts = Counter(row["device"] for row in rows)
     return max(sorted(counts), key=lambda name: counts[name]) if counts else ""
 
 
@@ -105,7 +130,11 @@ def _measured(row: Mapping[str, Any] | None) -> str:
 
 def _cost(ms: float, mib: float) -> str:
     """Three figures of time, whole mebibytes."""
-    return f"{ms:,.0f} ms, {mib:,.0f} MiB" if ms >= 100 else f"{ms:.3g} ms, {mib:,.0f} MiB"
+    return f"{_ms(ms)} ms, {mib:,.0f} MiB"
+
+
+def _ms(ms: float) -> str:
+    return f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"
 
 
 def _powers(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -8,9 +8,9 @@ from muxgcl.errors import UserError
 from muxgcl.io.files import write_text
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope
 from muxgcl.reproduce.claims import plain_words
-from muxgcl.reproduce.presets import preset_table
 from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.render import Rendered, render, told, write_figure
+from muxgcl.reproduce.theory_words import theory_words
 from muxgcl.reproduce.typeset import Table, markdown
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
@@ -26,7 +26,7 @@ HEADINGS = {
     "proposition": "The proposition",
 }
 IN_README = {"table1": 2, "table4": 1}  # how many of their tables
-SHOWN = Scope(protocol="holdout-all")  # what is recorded for every method
+SHOWN = Scope(chief_seeds=10)
 README, PAGE, FIGURES = Path("README.md"), Path("docs/results.md"), Path("docs/figures")
 
 
@@ -40,22 +40,18 @@ def blocks(root: Path) -> dict[Path, str]:
         [markdown(recorded(table)) for table in rendered[name].tables[:count]]
         for name, count in IN_README.items()
     )
-    presets = markdown(preset_table(found, root / "records", SHOWN))
-    ours = rendered.pop("hops")
+    theory = [f"{paragraph}\n" for paragraph in theory_words(found, SHOWN)]
+    sections = {name: _section(one) for name, one in rendered.items() if name != "hops"}
+    if theory:
+        sections["figure1"] = "\n".join(["## The argument\n", *theory, sections["figure1"]])
+    ours = rendered["hops"]
     story, section = [], []
     if recorded(ours.tables[0]).rows:
         story = [markdown(recorded(ours.tables[0]))]
         section = [_section(ours), "## What holds of the paper\n"]
     return {
-        README: "\n".join([*story, *front, presets, *parts]),
-        PAGE: "\n".join(
-            [
-                *section,
-                *words,
-                *map(_section, rendered.values()),
-                f"## Presets\n\n{presets}",
-            ]
-        ),
+        README: "\n".join([*story, *front, *parts]),
+        PAGE: "\n".join([*section, *words, *sections.values()]),
     }
 
 
@@ -72,6 +68,7 @@ def _section(rendered: Rendered) -> str:
     parts = [f"## {HEADINGS[rendered.artefact]}\n", *map(markdown, rendered.tables)]
     for name, record in rendered.drawn.items():
         alt = f"{HEADINGS[rendered.artefact]}: {record['method']} on {record['dataset']}"
+        alt += "" if record["variant"] == "full" else f", {record['variant']} equation 5"
         parts.append(f"![{alt}](figures/{name}.svg)\n")
     if rendered.missing:
         lines = "; ".join(told(rendered.missing))

@@ -55,7 +55,9 @@ def epochs_table(rows: Sequence[Row]) -> Table:
             f"{devices}; width 256 (Cora: 128); medians. The dense step is plain torch with n x n "
             "matrices and TF32 products; ours has fused fp16 products with 32-bit sums and is "
             "captured as one CUDA graph. Memory is the peak above the graph's own tensors. —: not "
-            "run, or does not fit. Records: `records/engine.jsonl`, by `muxgcl bench epoch`.",
+            "run, or does not fit. Records: `records/engine.jsonl`, by `muxgcl bench epoch` at "
+            f"commit {', '.join(sorted({row['commit'][:7] for row in on_gpu}))}; Table V has every "
+            "method at one commit.",
         ],
     )
 

@@ -48,13 +48,14 @@ def _affinity(name: str) -> Overrides:
 
 
 # settings that came after the first records: at these values a record does not state them
-LATER = {"readout": "last", "readout_weights": [], "readout_features": 0.0}
+LATER = {"readout": "last", "readout_weights": [], "readout_features": 0.0, "readout_raw": 0.0}
 # what a variant changes in its method's settings
 VARIANTS: dict[str, Callable[[Any], Overrides]] = {
     "full": lambda cfg: {},
     "neither": lambda cfg: _last_scale_only(cfg) | {"affinity": "none"},
     "pae": _last_scale_only,
     "mpc": lambda cfg: {"affinity": "none"},
+    "literal": lambda cfg: {"likelihood": "literal"},
     "script": lambda cfg: _first_scale_only(cfg) | {"direction": "released", "pooling": "residual"},
     "node2vec": lambda cfg: {} if cfg.affinity in WALKS else _affinity("node2vec"),
     "vgae": lambda cfg: {} if cfg.affinity == "vgae" else _affinity("vgae"),

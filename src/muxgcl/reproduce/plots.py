@@ -12,7 +12,7 @@ from muxgcl.reproduce.theory_tables import shown_point
 
 def similarities(record: Record) -> Figure:
     """One panel for each pair of layers: positive and negative pairs."""
-    pairs = record["result"]["pairs"]
+    pairs = record["result"]["points"][-1]["pairs"]
     columns = max(1, round(len(pairs) ** 0.5))
     rows = -(-len(pairs) // columns)
     figure = Figure(figsize=(WIDTH, 0.8 + 1.4 * rows), layout="constrained")

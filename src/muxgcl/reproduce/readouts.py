@@ -118,7 +118,7 @@ def readouts(method: Method, graph: Graph, *, several: bool) -> dict[str, Tensor
         "all": Readout("all", weights, 0.0, before.last),
     }
     for name, other in others.items():
-        if (other.weights, other.features) != (before.weights, before.features):
+        if vars(other) != vars(before):
             method.readout = other  # type: ignore[assignment]
             tables[name] = embed(method, graph)
     method.readout = before

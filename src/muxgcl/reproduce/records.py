@@ -197,7 +197,7 @@ def _fault_of_result(record: Record) -> str:
     if record["kind"] in (READOUTS, COMMITTEE, CONTROLS):
         return _fault_of_tables(record)
     if record["kind"] != SCORES:
-        return "" if result else "malformed: it has no result"
+        return "" if result.get("points") else "malformed: it has no points of training"
     try:
         _SCORES(result, "result")
     except UserError as error:

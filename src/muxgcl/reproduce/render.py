@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from muxgcl.io.files import write_atomically, write_text
 from muxgcl.reproduce import theory_tables
-from muxgcl.reproduce.artefacts import Scope, needed
+from muxgcl.reproduce.artefacts import LOOKS, Scope, needed
 from muxgcl.reproduce.cost import table5
 from muxgcl.reproduce.hop_tables import hops
-from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
+from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.records import Found, Record, RecordStore
 from muxgcl.reproduce.tables import table1, table2
 from muxgcl.reproduce.typeset import Table, latex, markdown
@@ -31,10 +31,10 @@ TABLES: dict[str, Callable[[Found, Scope], list[Table]]] = {
     "figure3": theory_tables.figure3,
     "proposition": theory_tables.proposition,
 }
-DRAWN = {  # what is drawn of which method, by which function of `plots`
-    "figure1": (SIMILARITIES, "grace", "similarities"),
-    "figure3": (SOFT_NEGATIVES, "mux-gcl", "soft_negatives"),
-    "proposition": (BOUNDS, "mux-gcl", "objectives"),
+DRAWN = {  # which trainings are drawn, by which function of `plots`
+    "figure1": ([("grace", "full")], "similarities"),
+    "figure3": ([("mux-gcl", "full"), ("mux-gcl", "literal")], "soft_negatives"),
+    "proposition": ([("mux-gcl", "full"), ("mux-gcl", "literal")], "objectives"),
 }
 
 
@@ -51,23 +51,22 @@ class Rendered:
         """The figure of that name."""
         from muxgcl.reproduce import plots
 
-        figure: Figure = getattr(plots, DRAWN[self.artefact][2])(self.drawn[name])
+        figure: Figure = getattr(plots, DRAWN[self.artefact][1])(self.drawn[name])
         return figure
 
 
 def render(artefact: str, store: RecordStore, scope: Scope, found: Found | None = None) -> Rendered:
     """All that the records say about one table or figure."""
     found = Found(store.lines()) if found is None else found
-    if artefact == "table5":
-        tables = table5(found, scope, store.folder)
-    else:
-        tables = TABLES[artefact](found, scope)
+    tables = TABLES[artefact](found, scope) if artefact in TABLES else table5(scope, store.folder)
     drawn = {}
     if artefact in DRAWN:
-        kind, method, _ = DRAWN[artefact]
         for dataset in scope.columns(artefact):
-            for record in found.of(scope.looked_at(kind, method, dataset)):
-                drawn[f"{artefact}-{dataset}"] = record
+            for method, variant in DRAWN[artefact][0]:
+                jobs = scope.looked_at(LOOKS[artefact], method, dataset, variant)
+                name = f"{artefact}-{dataset}" + ("" if variant == "full" else f"-{variant}")
+                for record in found.of(jobs):
+                    drawn[name] = record
     missing = [job for job in needed(artefact, scope) if found.get(job) is None]
     return Rendered(artefact, tables, drawn, missing)
 

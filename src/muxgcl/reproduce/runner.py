@@ -16,7 +16,7 @@ from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
 from muxgcl.io.named import cache_root
 from muxgcl.reproduce.artefacts import trainings
-from muxgcl.reproduce.job import BOUNDS, COMMITTEE, SOFT_NEGATIVES, Job
+from muxgcl.reproduce.job import COMMITTEE, SCORES, Job
 from muxgcl.reproduce.readouts import Reader
 from muxgcl.reproduce.records import Found, Record, RecordStore
 from muxgcl.reproduce.training import Pending, train_and_look, train_and_score
@@ -105,7 +105,7 @@ class Runner:
         if group[0].file == "hops":
             return [reader.measure(job, graph, labels) for job in group]
         how: dict[str, Any] = {"device": self.device, "cache": cache_folder(), "meanwhile": collect}
-        if group[0].kind in (SOFT_NEGATIVES, BOUNDS):
+        if group[0].kind != SCORES:
             return train_and_look(group, graph, **how)
         return train_and_score(group, graph, labels, workers, **how)
 

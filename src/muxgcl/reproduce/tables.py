@@ -10,6 +10,7 @@ from muxgcl.reproduce.origins import ORIGINS, mark
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TITLES
 from muxgcl.reproduce.records import Found
 from muxgcl.reproduce.shift import protocol_shift
+from muxgcl.reproduce.shown import gap, on_earlier, shown
 from muxgcl.reproduce.typeset import Table
 from muxgcl.runs.settings import origin
 
@@ -17,19 +18,19 @@ from muxgcl.runs.settings import origin
 def table1(found: Found, scope: Scope) -> list[Table]:
     """Node classification; what MUX-GCL adds to GRACE; what choosing the epoch on test adds."""
     columns = scope.columns("table1")
+
+    def cell(method: str, dataset: str) -> str:
+        seen = shown(found, scope, (method, "full"), dataset)
+        figures = numbers.percent(
+            numbers.summary(seen.records),
+            len(seen.jobs) * scope.splits,
+            TABLE1.get(method, {}).get(dataset),
+        )
+        origin = "" if method in CONTROLS else mark(method, "paper", dataset)
+        return figures + seen.mark + origin
+
     body = [
-        [
-            LABELS[method],
-            *(
-                numbers.percent(
-                    numbers.summary(found.of(jobs := scope.scored(method, dataset))),
-                    len(jobs) * scope.splits,
-                    TABLE1.get(method, {}).get(dataset),
-                )
-                + ("" if method in CONTROLS else mark(method, "paper", dataset))
-                for dataset in columns
-            ),
-        ]
+        [LABELS[method], *(cell(method, dataset) for dataset in columns)]
         for method in scope.rows("table1")
     ]
     main = Table(
@@ -38,11 +39,12 @@ def table1(found: Found, scope: Scope) -> list[Table]:
         ["method", *(TITLES.get(name, name) for name in columns)],
         body,
         [
-            f"Ours ± standard deviation over {scope.seeds} seeds by {scope.splits} "
+            f"Ours ± standard deviation over {scope.told_seeds} by {scope.splits} "
             f"{numbers.SPLITS[scope.protocol]} (in brackets the "
             "paper's figure and the difference; ▼: more than one point short of it). The first "
             f"three rows are controls: nothing in them is trained. {DASH}: not run. "
             f"Settings (preset `paper`): {ORIGINS}.",
+            *on_earlier(body),
             *_elsewhere(found, scope),
         ],
     )
@@ -53,10 +55,8 @@ def table1(found: Found, scope: Scope) -> list[Table]:
 
 def _mux_minus_grace(found: Found, scope: Scope) -> Table:
     columns = scope.columns("table1")
-    cells = []
-    for dataset in columns:
-        mux, grace = (scope.scored(method, dataset) for method in CHIEF)
-        cells.append(numbers.interval(numbers.difference(found, mux, grace)))
+    mux, grace = ((method, "full") for method in CHIEF)
+    cells = [gap(found, scope, mux, grace, dataset) for dataset in columns]
     claimed = [
         numbers.signed(TABLE1["mux-gcl"][name].mean - TABLE1["grace"][name].mean, 1)
         if name in TABLE1["grace"]
@@ -68,7 +68,7 @@ def _mux_minus_grace(found: Found, scope: Scope) -> Table:
         "MUX-GCL minus GRACE, each at its own settings (points of accuracy)",
         ["", *(TITLES.get(name, name) for name in columns)],
         [["ours", *cells], ["paper", *claimed]],
-        [PAIRED, _on_settings(found, scope)],
+        [PAIRED, _on_settings(found, scope), *on_earlier([cells])],
     )
 
 
@@ -78,9 +78,9 @@ def _on_settings(found: Found, scope: Scope) -> str:
     unpublished = [TITLES.get(d, d) for d in columns if origin("grace", "paper", d) == "ours"]
     equal = []
     for dataset in columns:
-        full, neither = (scope.scored("mux-gcl", dataset, v) for v in ("full", "neither"))
-        if (gap := numbers.difference(found, full, neither)) is not None:
-            equal.append(f"{TITLES.get(dataset, dataset)} {numbers.interval(gap)}")
+        full, neither = (("mux-gcl", variant) for variant in ("full", "neither"))
+        if (cell := gap(found, scope, full, neither, dataset)) != DASH:
+            equal.append(f"{TITLES.get(dataset, dataset)} {cell}")
     words = (
         "MUX-GCL's lambda, pooling and walks are ours; nobody publishes settings of GRACE for "
         f"{' and '.join(unpublished)}. "
@@ -147,18 +147,18 @@ def _clustering(
 ) -> Table:
     body = []
     for method in methods:
-        jobs = {dataset: scope.scored(method, dataset) for dataset, _ in columns}
-        records = {dataset: found.of(jobs[dataset]) for dataset in jobs}
+        cell = {d: shown(found, scope, (method, "full"), d) for d, _ in columns}
         for own in ("", "own_"):
-            seen = [numbers.summary(records[d], f"{own}{measure}") for d, measure in columns]
+            seen = [numbers.summary(cell[d].records, f"{own}{measure}") for d, measure in columns]
             if own and not any(seen):
                 continue  # only a method with clusters of its own has a second row
             cells = [
                 numbers.share(
                     summary,
-                    len(jobs[d]) * (1 if own else REPEATS),
+                    len(cell[d].jobs) * (1 if own else REPEATS),
                     TABLE2.get(method, {}).get(f"{d}/{measure}"),
                 )
+                + (cell[d].mark if summary else "")
                 for (d, measure), summary in zip(columns, seen, strict=True)
             ]
             body.append([LABELS[method] + (", its own clusters" if own else ""), *cells])
@@ -169,12 +169,15 @@ def _clustering(
         ["method", *(f"{TITLES.get(d, d)} {m.upper()}" for d, m in columns)],
         body,
         [
-            f"Ours ± standard deviation over {scope.seeds} seeds by {REPEATS} runs of k-means "
+            f"Ours ± standard deviation over {scope.told_seeds} by {REPEATS} runs of k-means "
             "(in brackets the paper's figure and the difference); a method's own clusters, the "
             "largest of its assignments, come once a seed. Earlier records hold scikit-learn's "
             "k-means, later ones ours: the same algorithm and number of starts, other random "
             "numbers."
-            + (" Compared are the nodes of the report half." if scope.protocol == "holdout" else "")
+            + (
+                " Compared are the nodes of the report half." if scope.protocol == "holdout" else ""
+            ),
+            *on_earlier(body),
         ],
     )
 
@@ -183,7 +186,9 @@ def _elsewhere(found: Found, scope: Scope) -> list[str]:
     """Which figures come from another device than MUX-GCL's."""
     columns = scope.columns("table1")
     where = {
-        (method, dataset): {r["device"] for r in found.of(scope.scored(method, dataset))}
+        (method, dataset): {
+            record["device"] for record in shown(found, scope, (method, "full"), dataset).records
+        }
         for method in scope.rows("table1")
         if method not in CONTROLS
         for dataset in columns

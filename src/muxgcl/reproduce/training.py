@@ -16,7 +16,8 @@ from muxgcl.evaluate import raw_features
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
 from muxgcl.methods import Method
-from muxgcl.reproduce.job import BOUNDS, SCORES, SOFT_NEGATIVES, Job
+from muxgcl.reproduce.artefacts import equal_steps
+from muxgcl.reproduce.job import BOUNDS, SIMILARITIES, SOFT_NEGATIVES, Job
 from muxgcl.reproduce.proposition import bounds
 from muxgcl.reproduce.records import Record, make_record
 from muxgcl.reproduce.soft_negatives import soft_negatives
@@ -27,7 +28,7 @@ from muxgcl.reproduce.workers import (
     score_epoch,
     score_splits,
 )
-from muxgcl.runs.diagnostics import diagnose
+from muxgcl.runs.diagnostics import similarities, views_of
 from muxgcl.runs.environment import commit, device_name, peak_memory, pick_device, versions
 from muxgcl.runs.fit import Fitted, fit
 from muxgcl.runs.loop import Trainer
@@ -35,7 +36,6 @@ from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
 
 OBSERVED = 100  # last epochs that protocol `paper` chooses from
-POINTS = 10  # of training at which the theory is looked at
 SHOWN = 300  # the epoch of the paper's Figure 3
 DIGITS = 5
 
@@ -95,9 +95,7 @@ def train_and_score(
     own = None if assigned is None else assigned.cpu().numpy()
     for pending in waiting:
         job, pending.facts = pending.job, facts_of(fitted)
-        if job.kind != SCORES:
-            pending.pieces = [ready({"pairs": diagnose(fitted)["similarities"]})]
-        elif job.protocol != "paper":
+        if job.protocol != "paper":
             given = (job.splits, job.split_seed, job.protocol)
             pending.pieces = [workers.submit(score_splits, z, labels, *given)]
             pending.pieces += [
@@ -117,7 +115,7 @@ def train_and_look(
     cache: Path | None,
     meanwhile: Callable[[], None],
 ) -> list[Pending]:
-    """Train once and look at the objective at several epochs on the way."""
+    """Train once and look at the method at several epochs on the way."""
     plan = replace(jobs[0].plan(), device=device)
     points: dict[str, list[dict[str, Any]]] = {job.kind: [] for job in jobs}
     shown = min(SHOWN, plan.train.epochs)
@@ -131,6 +129,11 @@ def train_and_look(
                 for values in found.values():
                     del values["edges"], values["counts"]
             points[SOFT_NEGATIVES].append({"epoch": epoch, "pairs": found})
+        if SIMILARITIES in points:
+            alike = similarities(*views_of(method, graph))  # type: ignore[arg-type]
+            if epoch != plan.train.epochs:
+                alike = {pair: {"auc": values["auc"]} for pair, values in alike.items()}
+            points[SIMILARITIES].append({"epoch": epoch, "pairs": alike})
         meanwhile()
 
     fitted = _train_in_steps(plan, graph, epochs_to_look_at(plan.train.epochs), cache, look)
@@ -139,8 +142,7 @@ def train_and_look(
 
 def epochs_to_look_at(epochs: int) -> list[int]:
     """Equal steps through training, and the epoch that the paper shows."""
-    steps = {max(1, round(epochs * step / POINTS)) for step in range(1, POINTS + 1)}
-    return sorted(steps | ({SHOWN} if epochs > SHOWN else set()))
+    return sorted({*equal_steps(epochs)} | ({SHOWN} if epochs > SHOWN else set()))
 
 
 def _train_in_steps(
@@ -160,7 +162,7 @@ def _train_in_steps(
             trainer.cfg = replace(plan.train, epochs=stop)  # the next stretch ends here
             blocks = list(trainer.blocks())
             times += [epoch.seconds for block in blocks for epoch in block]
-            with torch.no_grad():
+            with torch.no_grad(), seeded(plan.seed, place):  # a look changes nothing that follows
                 look(method, stop)
     return Fitted(
         method,

@@ -54,9 +54,17 @@ CONFIG = fields(
                 **dict.fromkeys(("nodes", "edges", "features", "classes"), _count),
                 "fingerprint": text,
                 "notes": list_of(text),
+                "directed": flag,
+                "edge_types": list_of(text),
             }
         ),
-        "source": fields({"header": flag}, others=text),
+        "source": fields(
+            {
+                **dict.fromkeys(("header", "directed", "structure"), flag),
+                **dict.fromkeys(("include", "exclude"), list_of(text)),
+            },
+            others=text,
+        ),
     },
     others=_settings,
 )
@@ -91,7 +99,7 @@ def _scaling(value: Any, place: str) -> None:
 
 
 ENCODING = fields(
-    {"numbers": table_of(_scaling), "categories": table_of(list_of(text))},
+    {"numbers": table_of(_scaling), "categories": table_of(list_of(text)), "structure": flag},
     "numbers",
     "categories",
 )

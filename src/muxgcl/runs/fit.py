@@ -91,10 +91,15 @@ class NonFiniteEmbedding(UserError):
 def embed(method: Method, graph: Graph) -> Tensor:
     """The embedding of every node of a graph, on the CPU; all of it finite numbers."""
     method.eval()
+    table, wrong, start = torch.empty(0), 0, 0
     with torch.no_grad():
-        table = method.embed(graph).float().cpu()
+        for block in method.embed_blocks(graph):
+            wrong += int((~torch.isfinite(block)).any(1).sum())
+            if start == 0:
+                table = torch.empty(graph.num_nodes, block.shape[1])
+            table[start : start + len(block)] = block
+            start += len(block)
     method.train()
-    wrong = int((~torch.isfinite(table)).any(1).sum())
     if wrong:
         advice = "a smaller lr, or smaller features," if method.trainable else "smaller features"
         raise NonFiniteEmbedding(
@@ -308,12 +313,7 @@ class _Keeper:
     def keep(self, block: list[Epoch]) -> None:
         if self.run is None:
             return
-        self.run.log(
-            [
-                {"epoch": e.number, "loss": e.loss, "terms": e.terms, "ms": 1000 * e.seconds}
-                for e in block
-            ]
-        )
+        self.run.log([epoch.line() for epoch in block])
         if time.monotonic() - self.last > CHECKPOINT_SECONDS:
             self.save()
 

@@ -198,7 +198,11 @@ class Run:
         first: a checkpoint is never ahead of metrics.jsonl.
         """
         sync(self.metrics_file)
-        ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        ready: dict[str, Tensor] = {}
+        for name, tensor in tensors.items():
+            alone = tensor.detach().cpu().contiguous()
+            shared = any(alone.data_ptr() == other.data_ptr() for other in ready.values())
+            ready[name] = alone.clone() if shared else alone  # safetensors takes no tensor twice
         content = _tensors(ready, facts)
         write_atomically(self.checkpoint_file, lambda file: file.write(content))
 

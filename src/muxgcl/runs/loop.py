@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -35,6 +35,11 @@ class Epoch:
         """The objective: the sum of its terms."""
         return sum(self.terms.values())
 
+    def line(self) -> dict[str, Any]:
+        """For metrics.jsonl."""
+        ms = 1000 * self.seconds
+        return {"epoch": self.number, "loss": self.loss, "terms": self.terms, "ms": ms}
+
 
 @contextmanager
 def fast_products(tf32: bool = True) -> Iterator[None]:
@@ -58,8 +63,10 @@ class Trainer:
         *,
         capture: Capture = "auto",
         tf32: bool = True,
+        block: int = GPU_BLOCK,
     ) -> None:
         self.method, self.graph, self.cfg, self.tf32 = method, graph, cfg, tf32
+        self.block = block if graph.device.type == "cuda" else 1  # epochs
         self.epoch = 0
         self.optimizer = method.optimizer(cfg.lr, cfg.weight_decay)
         on_gpu = graph.device.type == "cuda"
@@ -77,10 +84,9 @@ class Trainer:
 
         Past epoch `singly_from` every epoch is a block: someone wants to look at each.
         """
-        size = GPU_BLOCK if self.graph.device.type == "cuda" else 1
         while self.epoch < self.cfg.epochs:
             left = (singly_from if singly_from is not None else self.cfg.epochs) - self.epoch
-            count = min(size, left) if left > 0 else 1
+            count = min(self.block, left) if left > 0 else 1
             ahead = [m - self.epoch for m in self.method.milestones if m > self.epoch]
             count = min(count, *ahead) if ahead else count
             with fast_products(self.tf32):  # not while the caller has the block in hand

@@ -41,8 +41,8 @@ class TrainConfig:
 def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     """A method's settings for a dataset: the preset's own table, or its `default`.
 
-    Where nothing better than the published settings is known, `best` is `paper`. A name that ends
-    in `.toml` is a user's file: one flat table of settings.
+    Where nothing better than the published settings is known for a dataset, `best` is `paper`. A
+    name that ends in `.toml` is a user's file: one flat table of settings.
     """
     if name.endswith(".toml"):
         return _settings_file(Path(name))
@@ -54,7 +54,7 @@ def _preset_table(method: str, name: str, dataset: str) -> dict[str, Any]:
     if not file.is_file():
         return {}  # a method of one's own: its Config says it all
     tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    if name == "best" and name not in tables:
+    if name == "best" and not {dataset, "default"} & tables.get(name, {}).keys():
         name = "paper"
     if name not in tables:
         known = ", ".join(dict.fromkeys(["best", *tables, "auto"]))

@@ -12,7 +12,7 @@ sample the rows of each layer are those that the sample depends on (`nn/field.py
 sees all rows that its hops start from, and the projector's first product comes before the hops.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from torch import Tensor
@@ -20,7 +20,7 @@ from torch import Tensor
 from muxgcl.augment import stacked_propagation
 from muxgcl.graph import Graph
 from muxgcl.kernels import Sample
-from muxgcl.nn.field import Field
+from muxgcl.nn.field import Field, block_rows, in_part
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan
 from muxgcl.seeding import seeded
@@ -82,12 +82,14 @@ def of_epoch(plan: Plan, graph: Graph) -> Work:
     """Everything that one epoch of this plan does."""
     shape = Shape.of(plan, graph)
     encoder = _perceptron if plan.method == "mux-hop" else _encoder
-    return encoder(plan, graph, shape) + _head(plan, graph, shape)
+    work = encoder(plan, graph, shape) + _head(plan, graph, shape)
+    directed = graph.kinds is not None and graph.kinds.directed  # once along, once against
+    return work + replace(work, weights=0.0) if directed else work
 
 
 def _encoder(plan: Plan, graph: Graph, shape: Shape) -> Work:
     layers, sampled = len(shape.widths) - 1, plan.sampling.draw(graph.num_nodes)
-    in_part = _in_part(plan, sampled)
+    in_part = _in_part(plan, graph, sampled)
     rows, entries = _sizes(plan, graph, layers, sampled)
     wanted = 2 * (graph.num_nodes if sampled is None else len(sampled.nodes))
     work = _first_layer(graph, shape.widths[1], rows, entries[0], in_part)
@@ -112,17 +114,21 @@ def _encoder(plan: Plan, graph: Graph, shape: Shape) -> Work:
     return work
 
 
-def _in_part(plan: Plan, sampled: Sample | None) -> bool:
+def _in_part(plan: Plan, graph: Graph, sampled: Sample | None) -> bool:
     """Whether only what a sample depends on is encoded."""
-    on_cpu = pick_device(plan.device).type == "cpu"
-    return sampled is not None and on_cpu and plan.method != "sfa"
+    device = pick_device(plan.device)
+    if plan.method == "mux-hop":
+        worth = in_part(device, 2 * graph.num_nodes, Shape.of(plan, graph).widths[1:])
+    else:
+        worth = device.type == "cpu" and plan.method != "sfa"
+    return sampled is not None and worth
 
 
 def _sizes(
     plan: Plan, graph: Graph, layers: int, sampled: Sample | None
 ) -> tuple[list[int], list[int]]:
     """Rows of both views at every layer, from the lowest on, and entries of every hop."""
-    if sampled is None or not _in_part(plan, sampled):
+    if sampled is None or not _in_part(plan, graph, sampled):
         return [2 * graph.num_nodes] * (layers + 1), [2 * len(graph.adjacency.col)] * layers
     with seeded(0):  # one draw stands for all
         views = stacked_propagation(graph, plan.settings.drop_edges)
@@ -135,27 +141,55 @@ def _perceptron(plan: Plan, graph: Graph, shape: Shape) -> Work:
     sampled = plan.sampling.draw(graph.num_nodes)
     rows, entries = _sizes(plan, graph, cfg.convolutions + shape.last, sampled)
     f, copies = shape.widths[0], 2 if cfg.ema else 1
+    share, again = _blocks(plan, graph, shape, sampled, rows[0])
     work = Work(touches=12 * 2 * len(graph.adjacency.col))
     for k, (a, b) in enumerate(pairwise(shape.widths)):
         before, here = (rows[min(k + more, cfg.convolutions)] for more in (0, 1))
         if k > 0:
             work += Work(
-                flops=6 * before * a * b, touches=DROPOUT * before * a, kept=2 * before * a
+                flops=(6 + 2 * again) * before * a * b,
+                touches=DROPOUT * (1 + again) * before * a,
+                kept=share * 2 * before * a,
             )
         elif isinstance(graph.features, Tensor):
             work += Work(
-                flops=4 * before * f * b, touches=DROPOUT * before * f, kept=2 * before * f
+                flops=(4 + 2 * again) * before * f * b,
+                touches=DROPOUT * (1 + again) * before * f,
+                kept=share * 2 * before * f,
             )
         else:
             filled = before * len(graph.features.matrix.col) / graph.num_nodes
-            work += Work(gathers=2 * filled * b, touches=(DROPOUT + 8) * filled, kept=6 * filled)
+            work += Work(
+                gathers=(2 + again) * filled * b,
+                touches=(DROPOUT + 8) * (1 + again) * filled,
+                kept=share * 6 * filled,
+            )
         if k < cfg.convolutions:
             work += Work(gathers=2 * entries[k] * b)
-        work += Work(touches=BLOCK * here * b, kept=3 * here * b, weights=copies * a * b)
+        work += Work(
+            touches=BLOCK * (1 + again / 2) * here * b,
+            kept=share * 3 * here * b,
+            weights=copies * a * b,
+        )
     spread = sum(entries[cfg.convolutions :])
     start = rows[cfg.convolutions]  # the projector's first product, then the hops
-    work += Work(flops=6 * start * shape.widths[-1] * p, gathers=2 * spread * p, kept=2 * start * p)
-    return work
+    return work + Work(
+        flops=(6 + 2 * again) * start * shape.widths[-1] * p,
+        gathers=2 * spread * p,
+        kept=2 * start * p,
+    )
+
+
+def _blocks(
+    plan: Plan, graph: Graph, shape: Shape, sampled: Sample | None, rows: int
+) -> tuple[float, int]:
+    """What share of f's tables is there at a time, and how often each is computed again."""
+    cfg = plan.settings
+    alone = not cfg.convolutions and cfg.norm != "batch"
+    if not alone or not _in_part(plan, graph, sampled):
+        return 1.0, 0
+    share = block_rows(shape.widths[1:]) / max(1, rows)
+    return (share, 1) if share < 1 else (1.0, 0)
 
 
 def _first_layer(graph: Graph, h: int, rows: list[int], entries: int, in_part: bool) -> Work:
@@ -197,5 +231,5 @@ def tables(graph: Graph, shape: Shape) -> float:
 
 
 def embedding(graph: Graph, shape: Shape) -> float:
-    """Bytes of embedding all nodes at once, when training is done."""
+    """Bytes of embedding all nodes, when training is done."""
     return NUMBER * graph.num_nodes * (2 * max(shape.widths[1:]) + shape.last * shape.widths[-1])

@@ -67,7 +67,8 @@ HOP_SPACE: Space = {
     "row_normalize": (True, False),
     "affinity": ("deepwalk", "none"),
     "readout_weights": ((1.0, 1.0, 1.0), (0.5, 0.5, 1.0), (0.0, 0.0, 1.0)),
-    "readout_features": (0.0, 0.5),
+    "readout_features": (0.0, 0.5, 1.0),
+    "readout_raw": (0.0, 0.5),
 }
 SPACES = {"mux-hop": HOP_SPACE}
 

@@ -21,7 +21,7 @@ try:
     from optuna.storages.journal import JournalFileBackend
     from optuna.trial import TrialState
 except ImportError as missing:
-    raise UserError("tune needs Optuna: pip install 'muxgcl[tune]'") from missing
+    raise UserError("tune needs Optuna: pip install optuna") from missing
 
 NAME = "muxgcl"
 OPENING = b'{"op_code":'  # of every line of Optuna's journal
