@@ -93,21 +93,21 @@ def embed(method: Method, graph: Graph) -> Tensor:
     return gathered(embed_blocks(method, graph), graph.num_nodes)
 
 
+@torch.no_grad()  # and no `with` around a `yield`: that would hold for who takes the block
 def embed_blocks(method: Method, graph: Graph) -> Iterator[Tensor]:
     """The same in blocks of rows, from the first node on: one is in memory at a time."""
     method.eval()
-    with torch.no_grad():
-        for block in method.embed_blocks(graph):
-            wrong = int((~torch.isfinite(block)).any(1).sum())
-            if wrong:
-                advice = (
-                    "a smaller lr, or smaller features," if method.trainable else "smaller features"
-                )
-                raise NonFiniteEmbedding(
-                    f"the embedding is NaN or infinity at {wrong:,} of {len(block):,} nodes; "
-                    f"{advice} usually helps"
-                )
-            yield block.float().cpu()
+    for block in method.embed_blocks(graph):
+        wrong = int((~torch.isfinite(block)).any(1).sum())
+        if wrong:
+            advice = (
+                "a smaller lr, or smaller features," if method.trainable else "smaller features"
+            )
+            raise NonFiniteEmbedding(
+                f"the embedding is NaN or infinity at {wrong:,} of {len(block):,} nodes; "
+                f"{advice} usually helps"
+            )
+        yield block.float().cpu()
     method.train()
 
 
