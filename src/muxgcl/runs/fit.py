@@ -93,11 +93,16 @@ def embed(method: Method, graph: Graph) -> Tensor:
     return gathered(embed_blocks(method, graph), graph.num_nodes)
 
 
-@torch.no_grad()  # and no `with` around a `yield`: that would hold for who takes the block
 def embed_blocks(method: Method, graph: Graph) -> Iterator[Tensor]:
     """The same in blocks of rows, from the first node on: one is in memory at a time."""
     method.eval()
-    for block in method.embed_blocks(graph):
+    with torch.no_grad():
+        blocks = iter(method.embed_blocks(graph))
+    while True:
+        with torch.no_grad():  # not around the `yield`: it would hold for who takes the block
+            block = next(blocks, None)
+        if block is None:
+            break
         wrong = int((~torch.isfinite(block)).any(1).sum())
         if wrong:
             advice = (
