@@ -109,7 +109,7 @@ def embed_blocks(method: Method, graph: Graph) -> Iterator[Tensor]:
                 "a smaller lr, or smaller features," if method.trainable else "smaller features"
             )
             raise NonFiniteEmbedding(
-                f"the embedding is NaN or infinity at {wrong:,} of {len(block):,} nodes; "
+                f"the embedding is NaN or infinity at {wrong:,} of {graph.num_nodes:,} nodes; "
                 f"{advice} usually helps"
             )
         yield block.float().cpu()
