@@ -63,8 +63,8 @@ def epochs_table(rows: Sequence[Row], now: Mapping[str, Row]) -> Table:
             "matrices and TF32 products; ours has fused fp16 products with 32-bit sums and is "
             "captured as one CUDA graph. Memory is the peak above the graph's own tensors. —: not "
             "run, or does not fit. Records: `records/engine.jsonl`, by `muxgcl bench epoch` at "
-            f"commit {', '.join(sorted({row['commit'][:7] for row in on_gpu}))}; where a graph has a "
-            "name, ours is of `records/times.jsonl`, by `muxgcl bench methods` at commit "
+            f"commit {', '.join(sorted({row['commit'][:7] for row in on_gpu}))}; where a graph has "
+            "a name, ours is of `records/times.jsonl`, by `muxgcl bench methods` at commit "
             f"{', '.join(sorted({row['commit'][:7] for row in now.values()})) or '—'}.",
         ],
     )
@@ -144,7 +144,7 @@ def blocks(root: Path) -> dict[Path, str]:
     )
     parity = parity_table(root / "records" / "parity.jsonl")
     timed = method_rows(root / "records" / TIMES)
-    now = {name: row for (method, name, _), row in timed.items() if method == "mux-gcl"}
+    now = {name: dict(row) for (method, name, _), row in timed.items() if method == "mux-gcl"}
     tables = [epochs_table(rows, now), kernels_table(rows), parity]
     return {
         Path("README.md"): markdown(tables[0]),
