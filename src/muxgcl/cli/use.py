@@ -95,9 +95,10 @@ def embed(
             load=load,
             out=out or run / "embedded.npz",
             device=device,
+            keep=False,
             observer=screen,
         )
-    nodes, width = found.table.shape
+    nodes, width = len(found.ids), found.width
     if as_json:
         told = {"run": str(run), "nodes": nodes, "width": width, "out": str(found.path)}
         print(json.dumps(told))

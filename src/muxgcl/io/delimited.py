@@ -62,7 +62,8 @@ def read_delimited(
         nodes = isinstance(columns, NodeColumns)
         if (known := header) is None:
             known = is_header(some, named=columns.named, nodes=nodes)
-        plain = is_plain(path)
+        file.seek(0)
+        plain = is_plain(path, _opening(file, path)[2])
         table = _table(file, path, columns, some, header=bool(known), plain=plain)
         if known is None and isinstance(columns, EdgeColumns):
             ends = columns.ends(table.name, table.columns)
