@@ -222,10 +222,10 @@ def test_tables_and_labels_that_do_not_fit_are_refused(unchecked: None) -> None:
 
 
 def test_features_are_sparse_where_less_than_a_quarter_is_not_zero() -> None:
-    x = np.zeros((4, 4))
-    x.flat[:3] = 1
+    x = np.zeros((8, 5))
+    x.flat[:9] = 1
     assert sparse.issparse(raw_features(x))
-    x.flat[3] = 1
+    x.flat[9] = 1
     assert not sparse.issparse(raw_features(x))
     assert sparse.issparse(raw_features(sparse.csr_array(np.ones((2, 2)))))
     both = side_by_side([sparse.csr_array(np.eye(2)), np.full((2, 1), 5.0)])
