@@ -22,6 +22,7 @@ from muxgcl.evaluate import PaperProtocol
 from muxgcl.io import planted
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
+from muxgcl.methods import METHODS
 from muxgcl.runs.environment import device_name
 from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready
 from muxgcl.runs.folder import Run
@@ -406,3 +407,47 @@ def test_a_dry_run_says_what_it_would_take_and_writes_nothing(
     found = pipeline.dry_run(loaded, options)
     assert found.plan.method == "grace"
     assert not (tmp_path / "run").exists()
+
+
+def test_members_are_prepared_and_trained_in_turn_and_all_but_the_first_forget(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgot: list[Any] = []
+    built: list[Any] = []
+
+    def ready(plan: Any, graph: Any, **how: Any) -> Ready:
+        found = make_ready(plan, graph, **how)
+        built.append(found.method)
+        return found
+
+    monkeypatch.setattr(pipeline, "make_ready", ready)
+    monkeypatch.setattr(METHODS["grace"], "forget", lambda self: forgot.append(self))
+    heard = Heard()
+    options = replace(OPTIONS, out=tmp_path / "run", members=3, output_width=5)
+    result = muxgcl.run(loaded, options, observer=heard)
+    phases = [name for name in heard.phases if name in ("preparing", "training")]
+    assert phases == ["preparing", "training"] * 3
+    assert len(built) == 3
+    assert [id(method) for method in forgot] == [id(method) for method in built[1:]]
+    run = Run(tmp_path / "run")
+    assert result.embedding.shape == (40, 5)
+    assert run.output_map().shape == (3 * 8, 5)
+    assert [len(Run(run.path, k).metrics()) for k in range(3)] == [2, 2, 2]
+
+
+def test_a_run_keeps_embeddings_nodes_and_how_columns_became_features(
+    files: Path, tmp_path: Path
+) -> None:
+    load = muxgcl.LoadOptions(features=files / "nodes.csv", label_column="topic")
+    muxgcl.run(files / "edges.csv", replace(OPTIONS, out=tmp_path / "run"), load=load)
+    run = Run(tmp_path / "run")
+    assert run.embeddings()[0].tolist() == [f"n{i}" for i in range(60)]
+    assert len(run.nodes()["label"]) == 60
+    assert run.encoding() is not None
+
+
+def test_no_earlier_stretch_took_no_memory(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    assert pipeline._peak_before(run) == 0.0
+    run.diagnostics_file.write_text('{"seconds": 1.0}')
+    assert pipeline._peak_before(run) == 0.0
