@@ -19,8 +19,8 @@ from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
 from muxgcl.io.save import check_format, save_table
 from muxgcl.runs.committee import restore_members
+from muxgcl.runs.embedding import collapsed
 from muxgcl.runs.environment import pick_device
-from muxgcl.runs.fit import collapsed
 from muxgcl.runs.folder import Run
 from muxgcl.runs.held_out import held_out_links
 from muxgcl.runs.plan import Plan

@@ -20,7 +20,7 @@ from scipy.sparse import csr_matrix
 
 from muxgcl.errors import UserError
 from muxgcl.io.checksums import SHA256, differing, is_published, kept_file, trust, unproven
-from muxgcl.io.files import remove_leftovers, write_atomically
+from muxgcl.io.files import write_atomically
 from muxgcl.io.raw_files import read_raw
 from muxgcl.io.registry import DATASETS, Dataset
 from muxgcl.io.safety import in_words, memory_limit
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 SPLIT = ("train_mask", "val_mask", "test_mask")
-HOUR = 3600.0  # seconds after which a temporary file is nobody's
 LARGEST = 1 << 30  # bytes of a download; the published files are smaller by far
 PATIENCE = 10  # seconds without an answer after which there is no network
 
@@ -212,7 +211,6 @@ def _download(url: str, path: Path) -> None:
         raise UserError(
             f"{url} is not the published file (its sha256 is another); nothing was kept"
         )
-    remove_leftovers(path.parent, older_than=HOUR)
     if path.name not in SHA256 and trust(path, content):
         _tell(
             f"no checksum of {path.name} is known: this first download is trusted, and its sha256 "
