@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # make clears nothing it did not make: a broken set-up is mended by removing $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-all fuzz kills check format docs results clean
+.PHONY: demo test test-all fuzz kills mutants check format docs results clean
 
 demo: $(VENV)/.base
 	$(BIN)/muxgcl run cora --preset quick --out runs/demo --overwrite --controls
@@ -25,6 +25,10 @@ kills: $(VENV)/.dev
 # 10,000 changed files, studies, records, presets, options and dataset files; what came of them is recorded
 fuzz: $(VENV)/.dev
 	$(BIN)/python tests/fuzz/fuzz_run.py --mutations 10000 --record records/fuzz.jsonl
+
+# 100 small changes to each area of tools/mutants.toml: at least 85 % should make a test fail
+mutants: $(VENV)/.dev
+	$(BIN)/python tools/mutants.py --sample 100 --record records/mutants.jsonl
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

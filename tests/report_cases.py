@@ -62,6 +62,28 @@ def run_record(n: int = 240, d: int = 16, seed: int = 0, **changed: Any) -> RunR
     return RunRecord(**{name: value for name, value in parts.items() if value is not None})
 
 
+def long_record(classes: int = 15, n: int = 240) -> RunRecord:
+    """Many classes of long names, columns of long names, and curves that coincide."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, classes, n)
+    names = [f"Networks_and_internet_architecture, part {k}" for k in range(classes)]
+    confusion = rng.integers(0, 9, (classes, classes)) + np.diag(rng.integers(30, 60, classes))
+    return run_record(
+        n,
+        labels=labels,
+        label_names=names,
+        confusion=confusion.tolist(),
+        columns={
+            "average_number_of_messages_sent_per_working_day_in_the_last_year": rng.random(n),
+            "a name of many words that goes on and on and on": np.array(["long value"] * n),
+        },
+        metrics=[
+            {"epoch": e, "loss": 3 / e, "terms": {f"scale {k}": 1 / e for k in range(3)}, "ms": 5.0}
+            for e in range(1, 21)
+        ],
+    )
+
+
 def bare_record(**parts: Any) -> RunRecord:
     """A record with nothing in it but names."""
     return RunRecord(**{"title": "bare", "dataset": "none", "method": "none"} | parts)

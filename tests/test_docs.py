@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from dataclasses import fields
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -53,6 +54,29 @@ def test_the_tutorial_runs_from_its_first_block_to_its_last(
     assert "made undirected" in said
     assert "most of the nearest are in" in capsys.readouterr().out
     assert (tmp_path / "runs/people/report.html").is_file()
+
+
+def test_no_page_installs_from_an_index_what_is_on_none() -> None:
+    wrong = re.compile(r"pip install (-\S+ )*'?muxgcl(?!.* @ )")
+    for page in (*DOCS.rglob("*.md"), DOCS.parent / "README.md"):
+        assert not wrong.search(page.read_text(encoding="utf-8")), page
+    assert wrong.search("pip install 'muxgcl[io]'")
+    assert not wrong.search("pip install 'muxgcl[io] @ git+URL'")
+
+
+def test_the_package_says_who_made_it_and_what_it_is_for() -> None:
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    cited = (DOCS.parent / "CITATION.cff").read_text(encoding="utf-8")
+    assert all(author["name"] in cited for author in project["authors"])
+    assert all(url in cited for url in project["urls"].values())
+    minors = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)}
+    assert minors < set(project["classifiers"])
+
+
+def test_the_first_page_is_not_called_as_the_site() -> None:
+    config = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "site_name: muxgcl\n" in config
+    assert "nav:\n  - Overview: index.md\n" in config
 
 
 def test_every_method_and_setting_is_on_its_page() -> None:

@@ -6,10 +6,12 @@ import re
 import weakref
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from torch_geometric.data import Data
@@ -217,6 +219,68 @@ def test_a_fitted_embedder_lets_the_training_graph_go(graph: Data) -> None:
     del prepared
     gc.collect()
     assert gone() is None
+
+
+def network() -> nx.Graph:
+    """Two triangles and a bridge; neither nodes nor attributes are sorted."""
+    graph = nx.Graph()
+    graph.add_nodes_from(["f", "a"], age=4.0)
+    for at, node in enumerate("ebdc"):
+        graph.add_node(node, wage=float(at), age=float(at))
+    graph.add_edges_from(["fe", "ed", "df", "ab", "bc", "ca", "fa"])
+    return graph
+
+
+def small(**settings: object) -> MuxGCL:
+    return MuxGCL(epochs=2, output_width=4, **settings)
+
+
+def test_rows_follow_the_nodes_of_a_network_with_and_without_attributes() -> None:
+    full, bare = network(), nx.Graph(network().edges)
+    assert list(full) != sorted(full)
+    for graph in (full, bare):
+        embedder = small()
+        rows = embedder.fit_transform(graph)
+        assert embedder.ids_.tolist() == list(graph)
+        reordered = nx.Graph()
+        reordered.add_nodes_from((node, graph.nodes[node]) for node in sorted(graph))
+        reordered.add_edges_from(graph.edges)
+        order = [sorted(graph).index(node) for node in graph]
+        np.testing.assert_allclose(embedder.transform(reordered)[order], rows, atol=1e-5)
+
+
+def test_features_have_names_and_so_have_the_columns_of_the_embedding() -> None:
+    embedder = small().fit(network())
+    assert embedder.feature_names_in_.tolist() == ["wage", "age"]
+    assert len(embedder.feature_names_in_) == embedder.n_features_in_
+    assert embedder.get_feature_names_out().tolist() == [f"muxgcl{at}" for at in range(4)]
+
+
+def test_a_frame_has_the_ids_of_its_nodes() -> None:
+    plain = small().fit(network())
+    embedder = small().set_output(transform="pandas")
+    frame = embedder.fit_transform(network())
+    assert frame.index.tolist() == list(network())
+    assert frame.index.name == "id"
+    assert frame.columns.tolist() == embedder.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(frame.to_numpy(), plain.embedding_)
+    alone = network()
+    alone.remove_node("f")
+    assert embedder.transform(alone).index.tolist() == list(alone)
+    edges = pd.DataFrame([("a", "b"), ("b", "c")], columns=["source", "target"])
+    bare = small().set_output(transform="pandas").fit_transform(edges)
+    assert bare.index.tolist() == ["a", "b", "c"]  # and not the index of the frame of edges
+    assert clone(embedder).fit_transform(network()).index.tolist() == list(network())
+    assert isinstance(embedder.set_output(transform="default").transform(network()), np.ndarray)
+
+
+def test_scikit_learns_own_switch_counts_where_the_embedder_has_none() -> None:
+    with config_context(transform_output="pandas"):
+        assert small().fit_transform(network()).index.tolist() == list(network())
+        arrays = small().set_output(transform="default").fit_transform(network())
+        assert isinstance(arrays, np.ndarray)
+    with pytest.raises(UserError, match="transform must be 'default' or 'pandas', got 'polars'"):
+        small().set_output(transform="polars")
 
 
 def test_an_unfitted_embedder_says_so(graph: Data) -> None:

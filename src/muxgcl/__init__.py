@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         cluster_run,
         embed,
         evaluate_run,
+        export_onnx,
         neighbours,
         predict_links,
         report_runs,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         run_seeds,
         score_links,
     )
+    from muxgcl.cli.screen import Screen
     from muxgcl.estimators import MuxGCL, NodeEmbedder
     from muxgcl.io.load import load
     from muxgcl.io.named import load_dataset
@@ -37,11 +39,13 @@ __all__ = [
     "Observer",
     "Result",
     "RunOptions",
+    "Screen",
     "UserError",
     "__version__",
     "cluster_run",
     "embed",
     "evaluate_run",
+    "export_onnx",
     "load",
     "load_dataset",
     "neighbours",
@@ -57,6 +61,7 @@ _HOMES = {
     "METHODS": "muxgcl.methods",
     "MuxGCL": "muxgcl.estimators",
     "NodeEmbedder": "muxgcl.estimators",
+    "Screen": "muxgcl.cli.screen",
     "load": "muxgcl.io.load",
     "load_dataset": "muxgcl.io.named",
     **dict.fromkeys(
@@ -68,6 +73,7 @@ _HOMES = {
             "cluster_run",
             "embed",
             "evaluate_run",
+            "export_onnx",
             "neighbours",
             "predict_links",
             "report_runs",

@@ -1,15 +1,21 @@
 """Embedders with scikit-learn's manners: `__init__` stores, `fit` learns, `transform` embeds."""
 
-import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from numbers import Integral
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self, TypeAlias
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from muxgcl.app.begin import check_kinds, facts_of
+from muxgcl.app.saved import Trained, load_trained, save_trained
+from muxgcl.app.use import report_runs
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding, Loaded, load
@@ -20,9 +26,16 @@ from muxgcl.runs.plan import Plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
 RandomState: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
+OnEpoch: TypeAlias = Callable[[Epoch], object]
+
+ARGUMENTS = frozenset(  # of embedders that are no settings
+    ("method", "preset", "params", "members", "output_width", "device", "backend", "random_state")
+) | {"verbose", "on_epoch"}
 
 
-class NodeEmbedder(TransformerMixin, BaseEstimator):
+class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, which has no types
+    TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     """Any method of the registry as an estimator.
 
     Args:
@@ -38,12 +51,16 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         backend: how to compute the contrast; "auto" takes the fused kernel where it runs.
         random_state: the seed of everything random: an integer; a numpy `RandomState` or
             `Generator`, of which each `fit` draws one; or None for a fresh one.
-        verbose: whether `fit` tells epoch and loss on standard error, some ten times in all.
+        verbose: whether `fit` shows how far it is: a bar on a terminal and in a notebook, elsewhere
+            some ten lines of epoch and loss on standard error.
+        on_epoch: is called after every epoch with its number, loss, terms and seconds (`Epoch`); on
+            a GPU for 25 of them at a time. What it raises ends the training.
 
     After `fit`: `model_` (the trained method, of the first member), `committee_` (all members and
-    the map to fewer columns), `embedding_` (of the training graph, [n, d]), `encoding_` (how
-    columns became features), `seed_` (what random_state came to), `n_features_in_`, `loss_`,
-    `epoch_ms_`.
+    the map to fewer columns), `embedding_` (of the training graph, [n, d]), `ids_` (of its rows),
+    `encoding_` (how columns became features), `feature_names_in_` and `n_features_in_` (of these
+    features), `seed_` (what random_state came to), `loss_`, `epoch_ms_`, `trained_` (what `save`
+    writes).
 
     Example:
         >>> from muxgcl.io import planted
@@ -66,6 +83,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         backend: str = "auto",
         random_state: RandomState = 0,
         verbose: bool = False,
+        on_epoch: OnEpoch | None = None,
     ) -> None:
         self.method = method
         self.preset = preset
@@ -78,6 +96,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         self.backend = backend
         self.random_state = random_state
         self.verbose = verbose
+        self.on_epoch = on_epoch
 
     def fit(self, graph: Any, y: None = None) -> Self:
         """Train on one graph (PyG `Data`, a pair of edge_index and x, or whatever `load` takes).
@@ -86,8 +105,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         shift and scale, in `transform`. What `load` has returned, or a `Graph`, is taken as it is.
         """
         seed = draw_seed(self.random_state)
-        prepared, encoding = as_graph(graph)
-        given = {"epochs": self.epochs, "lr": self.lr}
+        loaded, prepared, encoding = as_graph(graph)
+        given = {k: v for k, v in self.get_params(deep=False).items() if k not in ARGUMENTS}
         overrides = {**(self.params or {}), **{k: v for k, v in given.items() if v is not None}}
         plan = Plan.make(
             self.method,
@@ -100,41 +119,135 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
             members=self.members,
             output_width=self.output_width,
         )
-        on_block = progress_printer(plan.train.epochs) if self.verbose else None
-        # members have forgotten the graph: a pickle is as small as the weights
-        committee, embedding, fitted = fit_members(plan, prepared, on_block=on_block)
+        from muxgcl.cli.screen import fit_progress  # rich is for who looks
+
+        epochs: list[Epoch] = []
+        with fit_progress(plan.train.epochs, self.verbose) as (tell, on_prepare):
+
+            def on_block(block: list[Epoch]) -> None:
+                epochs.extend(block)
+                tell(block)
+                if self.on_epoch is not None:
+                    for epoch in block:
+                        self.on_epoch(epoch)
+
+            # members have forgotten the graph: a pickle is as small as the weights
+            committee, embedding, fitted = fit_members(
+                plan, prepared, on_block=on_block, on_prepare=on_prepare
+            )
         if (told := collapsed(embedding)) is not None:
             warnings.warn(told, stacklevel=2)
-        self.committee_ = committee  # what is not finite leaves no trace in this estimator
-        self.model_, self.seed_, self.encoding_ = self.committee_.methods[0], seed, encoding
-        self.embedding_: Array = embedding.numpy()
-        self.n_features_in_ = prepared.num_features
+        ids = np.arange(prepared.num_nodes) if loaded is None else loaded.ids
+        facts = facts_of(prepared, () if loaded is None else loaded.notes)
+        # what is not finite leaves no trace in this estimator
+        self._learned(
+            Trained(plan, committee, ids, embedding.numpy(), encoding, facts, tuple(epochs))
+        )
         self.loss_, self.epoch_ms_ = fitted.loss, fitted.epoch_ms
         return self
 
-    def transform(self, graph: Any) -> Array:
-        """Embed a graph with the same features, seen or unseen."""
+    def _learned(self, trained: Trained) -> None:
+        """Take over what was learned, in `fit` or by an earlier run."""
+        self.trained_, self.committee_ = trained, trained.committee
+        self.model_, self.seed_ = trained.committee.methods[0], trained.plan.seed
+        self.embedding_: Array = trained.embedding
+        self.ids_: Array = trained.ids
+        self.encoding_, self.n_features_in_ = trained.encoding, int(trained.data["features"])
+        names = (trained.encoding or Encoding()).names(self.n_features_in_)
+        self.feature_names_in_: Array = np.array(names, dtype=object)
+
+    def transform(self, graph: Any) -> Any:
+        """Embed a graph with the same features, seen or unseen: an array, or see `set_output`."""
         check_is_fitted(self)
         # what was fitted on a `Graph` has seen no scaling
-        prepared, _ = as_graph(graph, self.encoding_, scale=self.encoding_ is not None)
+        loaded, prepared, _ = as_graph(graph, self.encoding_, scale=self.encoding_ is not None)
         if prepared.num_features != self.n_features_in_:
             raise UserError(
                 f"trained on {self.n_features_in_} features, this graph has {prepared.num_features}"
             )
+        check_kinds(self.trained_.data, prepared)
         device = next((p.device for p in self.model_.parameters()), prepared.device)
         table = np.asarray(self.committee_.embed(prepared.to(device)).numpy())
         self.committee_.forget()
-        return table
+        return self._shown(table, np.arange(len(table)) if loaded is None else loaded.ids)
 
-    def fit_transform(self, graph: Any, y: None = None, **fit_params: Any) -> Array:
-        """Train on one graph and embed it."""
-        return self.fit(graph).embedding_
+    def fit_transform(self, graph: Any, y: None = None, **fit_params: Any) -> Any:
+        """Train on one graph and embed it: an array, or see `set_output`."""
+        self.fit(graph)
+        return self._shown(self.embedding_, self.ids_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """A name for each column of the embedding: `muxgcl0`, `muxgcl1`, ..."""
+        check_is_fitted(self)
+        prefix = type(self).__name__.lower()
+        return np.array([f"{prefix}{at}" for at in range(self.embedding_.shape[1])], dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """With "pandas", embeddings are frames whose index is the nodes' ids; "default": arrays."""
+        if transform not in (None, "default", "pandas"):
+            raise UserError(f"transform must be 'default' or 'pandas', got {transform!r}")
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}  # which `clone` copies
+        return self
+
+    def _shown(self, table: Array, ids: Array) -> Any:
+        own = getattr(self, "_sklearn_output_config", {})
+        if own.get("transform", get_config()["transform_output"]) != "pandas":
+            return table
+        from pandas import DataFrame, Index
+
+        return DataFrame(table, Index(ids, name="id"), self.get_feature_names_out())
+
+    def save(self, folder: Path | str, graph: Any = None, *, overwrite: bool = False) -> None:
+        """Write what was learned as a run folder, which `load` and the command line read.
+
+        Args:
+            folder: a new folder.
+            graph: the training graph, to keep its labels and edges for a report.
+            overwrite: replace a run that is there.
+        """
+        check_is_fitted(self)
+        loaded = None if graph is None else as_graph(graph, self.encoding_)[0]
+        save_trained(self.trained_, Path(folder), loaded, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, folder: Path | str, *, device: str = "auto") -> Self:
+        """The embedder that a run folder holds, of `save` or of `muxgcl run`, without its graph.
+
+        Its `params` hold every setting of the run, so that `fit` trains the same way again.
+        """
+        trained = load_trained(Path(folder), device)
+        plan = trained.plan
+        found = cls(
+            plan.method,
+            params={**asdict(plan.train), **asdict(plan.settings)},
+            members=plan.members,
+            output_width=plan.output_width,
+            device=device,
+            backend=plan.backend,
+            random_state=plan.seed,
+        )
+        found._learned(trained)
+        last = [e for e in trained.epochs if e.number == plan.train.epochs]
+        found.loss_ = float(np.mean([e.loss for e in last])) if last else None
+        times = [1000 * e.seconds for e in trained.epochs]
+        found.epoch_ms_ = float(np.median(times)) if times else 0.0
+        return found
+
+    def report(self, path: Path | str, graph: Any = None) -> Path:
+        """Write a page about the training; with the training graph also about its nodes."""
+        page = Path(path)
+        with TemporaryDirectory() as folder:
+            run = Path(folder) / (page.stem or "run")
+            self.save(run, graph)
+            return report_runs([run], out=page)
 
 
 class MuxGCL(NodeEmbedder):
     """MUX-GCL as an estimator: over hops (`mux-hop`), or as published (`method="mux-gcl"`).
 
-    The arguments are those of `NodeEmbedder`.
+    The arguments are those of `NodeEmbedder`, and the settings of the two methods; one that is None
+    is the preset's. A setting that is an argument counts before the same one in `params`.
 
     Example:
         >>> from muxgcl.io import planted
@@ -156,25 +269,51 @@ class MuxGCL(NodeEmbedder):
         backend: str = "auto",
         random_state: RandomState = 0,
         verbose: bool = False,
+        on_epoch: OnEpoch | None = None,
+        weight_decay: float | None = None,
+        width: int | None = None,
+        hidden: int | None = None,
+        depth: int | None = None,
+        layers: int | None = None,
+        hops: int | None = None,
+        convolutions: int | None = None,
+        norm: str | None = None,
+        activation: str | None = None,
+        row_normalize: bool | None = None,
+        drop_features: float | None = None,
+        mask_features: tuple[float, float] | None = None,
+        drop_edges: tuple[float, float] | None = None,
+        dropout: float | None = None,
+        projection: int | None = None,
+        projection_out: int | None = None,
+        temperature: float | None = None,
+        scale_weights: tuple[float, ...] | None = None,
+        anchors: str | None = None,
+        direction: str | None = None,
+        likelihood: str | None = None,
+        ema: float | None = None,
+        readout: str | None = None,
+        readout_weights: tuple[float, ...] | None = None,
+        readout_features: float | None = None,
+        readout_raw: float | None = None,
+        affinity: str | None = None,
+        pooling: str | None = None,
+        affinity_width: int | None = None,
+        affinity_epochs: int | None = None,
+        affinity_lr: float | None = None,
+        walk_length: int | None = None,
+        walk_context: int | None = None,
+        walks_per_node: int | None = None,
+        walk_p: float | None = None,
+        walk_q: float | None = None,
+        walk_negatives: float | None = None,
     ) -> None:
-        super().__init__(
-            method,
-            preset=preset,
-            params=params,
-            epochs=epochs,
-            lr=lr,
-            members=members,
-            output_width=output_width,
-            device=device,
-            backend=backend,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
 
 def as_graph(
     graph: Any, encoding: Encoding | None = None, *, scale: bool = True
-) -> tuple[Graph, Encoding | None]:
+) -> tuple[Loaded | None, Graph, Encoding | None]:
     """Whatever `load` takes or returns, and how its columns became features; a `Graph` stays."""
     if isinstance(graph, Graph):
         if encoding is not None and encoding.changes:
@@ -182,16 +321,16 @@ def as_graph(
                 "columns were scaled or encoded in fit: expected a graph that load takes, "
                 "got a Graph, whose features are as they are"
             )
-        return graph, None
+        return None, graph, None
     if isinstance(graph, Loaded):
         if encoding not in (None, graph.encoding):
             raise UserError(
                 "the columns of this graph became other features than those trained on; "
                 "load it with encoding=embedder.encoding_"
             )
-        return Graph.from_data(graph.tensors), graph.encoding
+        return graph, Graph.from_data(graph.tensors), graph.encoding
     loaded = load(graph, encoding=encoding, scale=scale)
-    return Graph.from_data(loaded.tensors), loaded.encoding
+    return loaded, Graph.from_data(loaded.tensors), loaded.encoding
 
 
 def draw_seed(random_state: RandomState) -> int:
@@ -208,15 +347,3 @@ def draw_seed(random_state: RandomState) -> int:
         "random_state must be an integer, None, or a numpy RandomState or Generator, "
         f"got {type(random_state).__name__}"
     )
-
-
-def progress_printer(epochs: int) -> Callable[[list[Epoch]], None]:
-    """Tells the loss after every tenth of the epochs, and after the last."""
-    tenth = -(-epochs // 10)
-
-    def tell(block: list[Epoch]) -> None:
-        for epoch in block:
-            if epoch.number % tenth == 0 or epoch.number == epochs:
-                print(f"epoch {epoch.number}/{epochs}: loss {epoch.loss:.4f}", file=sys.stderr)
-
-    return tell

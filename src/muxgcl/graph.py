@@ -37,6 +37,8 @@ class Adjacency:
     reverse: Int[Tensor, " e"]  # position of the entry (col, row): what the transpose reads
     loop: Bool[Tensor, " e"]
     pieces: Pieces
+    parts: Float[Tensor, "t e"] | None = None  # shares of an entry's weight, one row a propagation
+    directed: bool = False  # the parts are those of one direction
 
     @property
     def nodes(self) -> int:
@@ -52,20 +54,30 @@ class Adjacency:
     def propagation(
         self, weight: PerEdge | None = None, degrees: Degrees = "received"
     ) -> SparseMatrix:
-        """$D^{-1/2} (A + I) D^{-1/2}$ with these edge weights; a dropped edge leaves the degree.
+        r"""$D^{-1/2} (A + I) D^{-1/2}$ with these edge weights; a dropped edge leaves the degree.
 
         Dropping may leave an edge in one direction alone, and then it matters whose degree D is:
         what a node receives ("received", as in PyG), what it sends ("sent"), or what the target
         receives and the source sends ("each", as in DGL).
+
+        With `parts` it is the mean over their propagations, each with degrees of its own: for
+        T types of edges $\frac1T \sum_t D_t^{-1/2} (A_t + I) D_t^{-1/2}$.
         """
         weight = self.weight if weight is None else weight
+        if self.parts is None:
+            return self.matrix(self._normalised(weight, degrees))
+        degrees = "each" if self.directed else degrees
+        value = torch.stack([self._normalised(weight * part, degrees) for part in self.parts])
+        return self.matrix(value.mean(0))
+
+    def _normalised(self, weight: PerEdge, degrees: Degrees) -> PerEdge:
         if degrees == "received":
             target = source = self._inverse_root_degree(weight)
         else:
             target = source = self._inverse_root_degree(weight[self.reverse])
             if degrees == "each":
                 target = self._inverse_root_degree(weight)
-        return self.matrix(target[self.row] * weight * source[self.col])
+        return target[self.row] * weight * source[self.col]
 
     def _inverse_root_degree(self, weight: PerEdge) -> Float[Tensor, " n"]:
         ones = weight.new_ones(self.nodes, 1)
@@ -98,6 +110,8 @@ class Adjacency:
             reverse=shift(self.reverse, entries),
             loop=self.loop.repeat(copies),
             pieces=Pieces.of(rowptr),
+            parts=None if self.parts is None else self.parts.repeat(1, copies),
+            directed=self.directed,
         )
 
     @classmethod
@@ -119,12 +133,53 @@ class Adjacency:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Kinds:
+    """Directions and types of edges: of an entry (i, j), what i receives from j by each type."""
+
+    parts: Float[Tensor, "t e"]  # shares of the entry's weight; of a self-loop all
+    directed: bool
+    names: tuple[str, ...]  # of the types; none where all edges are of one
+
+    @classmethod
+    def of(cls, data: AnyData, adjacency: Adjacency) -> Self | None:
+        """What a loaded graph says of its edges, if anything."""
+        if "edge_parts" not in data:
+            return None
+        given, kept = data["edge_parts"], ~adjacency.loop
+        if given.shape[1:] != (int(kept.sum()),):
+            raise UserError(
+                f"edge_parts must have {int(kept.sum())} columns, one for each entry of the "
+                f"undirected graph, got shape {tuple(given.shape)}"
+            )
+        parts = given.new_ones(len(given), len(kept))
+        parts[:, kept] = given  # both are sorted by row and column
+        named = "edge_types" in data
+        return cls(parts, bool(data["directed"]), tuple(data["edge_types"]) if named else ())
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Features and adjacency on one device."""
 
     features: Features
-    adjacency: Adjacency
+    adjacency: Adjacency  # undirected, all types of edges together
+    kinds: "Kinds | None" = None  # directions and types, for a method that looks at them
+
+    @cached_property
+    def directions(self) -> tuple["Graph", ...]:
+        """The graph as its edges run, and against them; one graph where there is no direction.
+
+        Each propagates over the types of edges apart.
+        """
+        if self.kinds is None:
+            return (self,)
+        parts, directed, reverse = self.kinds.parts, self.kinds.directed, self.adjacency.reverse
+        each = (parts, parts[:, reverse]) if directed else (parts,)
+        return tuple(
+            replace(self, adjacency=replace(self.adjacency, parts=p, directed=directed), kinds=None)
+            for p in each
+        )
 
     @cached_property
     def twice(self) -> Adjacency:
@@ -169,11 +224,14 @@ class Graph:
 
     def to(self, device: torch.device | str) -> Self:
         """The same graph on another device."""
-        tensors = {
-            name: getattr(self.adjacency, name).to(device)
-            for name in Adjacency.__dataclass_fields__
-        }
-        return replace(self, features=self.features.to(device), adjacency=Adjacency(**tensors))
+        values = {name: getattr(self.adjacency, name) for name in Adjacency.__dataclass_fields__}
+        moved = {n: v.to(device) if hasattr(v, "to") else v for n, v in values.items()}
+        kinds = (
+            None if self.kinds is None else replace(self.kinds, parts=self.kinds.parts.to(device))
+        )
+        return replace(
+            self, features=self.features.to(device), adjacency=Adjacency(**moved), kinds=kinds
+        )
 
     @classmethod
     def from_data(cls, data: AnyData) -> Self:
@@ -193,7 +251,8 @@ class Graph:
         if weight is not None:
             check_weights(weight, edge_index.shape[1])
             weight = weight.float()
-        return cls(features_of(x), Adjacency.from_edges(edge_index.long(), nodes, weight))
+        adjacency = Adjacency.from_edges(edge_index.long(), nodes, weight)
+        return cls(features_of(x), adjacency, Kinds.of(data, adjacency))
 
 
 def check_weights(weight: Tensor, edges: int) -> None:
@@ -240,6 +299,8 @@ def tensors_of(graph: Graph) -> dict[str, Tensor]:
     """All that a graph consists of."""
     adjacency = graph.adjacency
     found = {"rowptr": adjacency.rowptr, "col": adjacency.col, "weight": adjacency.weight}
+    if graph.kinds is not None:
+        found["directed" if graph.kinds.directed else "types"] = graph.kinds.parts
     if isinstance(graph.features, Tensor):
         return found | {"features": graph.features}
     rows = graph.features.matrix

@@ -103,6 +103,19 @@ def test_a_graph_without_features_gives_new_nodes_features_of_their_links(
     np.testing.assert_allclose(found.table, whole.table[rows], atol=1e-5)
 
 
+def test_new_nodes_have_structure_beside_their_columns_where_the_run_has(
+    parts: Path, tmp_path: Path
+) -> None:
+    load = LoadOptions(
+        features=parts / "nodes.csv", label_column="topic", structure=True, exclude="f1*"
+    )
+    run = muxgcl.run(parts / "edges.csv", replace(OPTIONS, out=tmp_path / "run"), load=load).path
+    found = muxgcl.embed(run, new_nodes=parts / "new.csv", new_edges=parts / "links.csv", load=LOAD)
+    whole = LoadOptions(features=parts / "all.csv", label_column="topic")
+    want = muxgcl.embed(run, parts / "all-edges.csv", load=whole)
+    np.testing.assert_allclose(found.table, want.table[KEPT:], atol=1e-5)
+
+
 def test_weights_of_new_links_count(parts: Path, run: Path, tmp_path: Path) -> None:
     rows = [["source", "target", "weight"], ["n50", "n0", "1"], ["n50", "n1", "9"]]
     heavy = write(tmp_path / "heavy.csv", rows)

@@ -215,8 +215,13 @@ def test_the_help_page_fits_80_columns_in_groups(capsys: pytest.CaptureFixture[s
             check=True,
         )
         assert max(map(len, done.stdout.splitlines())) <= 80
+        if words == ["--help"]:
+            assert "--debug" in done.stdout
     for group in ("Training", "Run folder", "Scores", "Reading files", "Output"):
         assert f"─ {group} ─" in done.stdout
+    line = next(line for line in done.stdout.splitlines() if "--quiet" in line)
+    assert line.strip("│ ").split() == ["--quiet", "No", "progress."]  # no type behind a flag
+    assert max(line.find("The seed of the splits") for line in done.stdout.splitlines()) <= 45
 
 
 def test_the_shell_completes_methods_and_datasets() -> None:

@@ -182,10 +182,15 @@ def _(patch: pytest.MonkeyPatch) -> object:
     return nodes("id,age\na,1\nb,2\n")
 
 
-@mistake("a header of unusual names that was taken for an edge")
+@mistake("a header that was taken for an edge, as one of its words is a node")
 def _(patch: pytest.MonkeyPatch) -> object:
     Path("nodes.csv").write_text("id,age\na,1\nb,2\nc,3\n")
-    return edges("fan,star\na,b\nb,c\n", features="nodes.csv")
+    return edges("fan,c\na,b\nb,c\n", features="nodes.csv")
+
+
+@mistake("a column to leave out that is not there")
+def _(patch: pytest.MonkeyPatch) -> object:
+    return nodes("id,age\na,1\nb,2\nc,3\n", exclude="wage")
 
 
 @mistake("an id that comes twice in the table of nodes")
@@ -395,7 +400,7 @@ def _(patch: pytest.MonkeyPatch) -> object:
 
 @mistake("an edge index of the wrong shape")
 def _(patch: pytest.MonkeyPatch) -> object:
-    return load((torch.zeros(5, 2, dtype=torch.int64), torch.eye(3)))
+    return load((torch.zeros(5, 3, dtype=torch.int64), torch.eye(3)))
 
 
 @mistake("an edge index beyond the features")

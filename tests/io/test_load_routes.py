@@ -14,6 +14,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
+from muxgcl import UserError
 from muxgcl.io.load import Loaded, load
 
 NODES, EDGES = 14, 30
@@ -256,6 +257,13 @@ PLAIN: dict[str, Route] = {
     ),
     "scipy and numpy": lambda t, p: load((t.adjacency, t.x), labels=t.y),
     "scipy and scipy": lambda t, p: load((t.adjacency, sp.coo_matrix(t.x)), labels=t.y),
+    "dense matrix and numpy": lambda t, p: load((t.adjacency.toarray(), t.x), labels=t.y),
+    "dense and sparse tensors": lambda t, p: load(
+        (torch.from_numpy(t.adjacency.toarray()).to_sparse(), torch.from_numpy(t.x)), labels=t.y
+    ),
+    "tuples": lambda t, p: load(
+        (list(t.edges.itertuples(index=False, name=None)), t.x), labels=t.y
+    ),
     "scipy and tensor": lambda t, p: load((t.adjacency, torch.from_numpy(t.x)), labels=t.y),
 }
 UNWEIGHTED: dict[str, Route] = {
@@ -263,6 +271,8 @@ UNWEIGHTED: dict[str, Route] = {
         (torch.from_numpy(t.edge_index), torch.from_numpy(t.x)), labels=torch.from_numpy(t.y)
     ),
     "arrays": lambda t, p: load((t.edge_index, t.x), labels=t.y),
+    "an edge a row": lambda t, p: load((t.edge_index.T, t.x), labels=t.y),
+    "matrix of truth values": lambda t, p: load((t.adjacency.toarray() > 0, t.x), labels=t.y),
     "sparse tensor": lambda t, p: load(
         (torch.from_numpy(t.edge_index), torch.from_numpy(t.x).to_sparse()), labels=t.y
     ),
@@ -332,21 +342,48 @@ def test_integer_ids_as_text_give_the_same_graph(tmp_path: Path) -> None:
     same(TABLES["parquet"](truth, tmp_path), want)
 
 
-def test_without_a_table_of_nodes_ids_are_sorted_by_every_route(tmp_path: Path) -> None:
+def test_without_a_table_of_nodes_ids_are_sorted_by_every_edge_list(tmp_path: Path) -> None:
     edges = numbered(weighted=True).edges
     edges[["source", "target"]] = 100 - edges[["source", "target"]]  # 9 < 10 < 100, not as text
-    truth = Truth(edges, pd.DataFrame({"id": []}))
     want = load(csv(edges, tmp_path / "e.csv"))
     assert want.ids.tolist() == sorted({*edges["source"], *edges["target"]})
     for found in (
         load(parquet(edges, tmp_path / "e.parquet")),
         load(edges),
-        load(truth.network()),
-        load(xml(truth, tmp_path / "g.graphml")),
-        load(xml(truth, tmp_path / "g.gexf")),
         load(edges.astype({"source": str, "target": str})),
     ):
         same(found, want)
+
+
+@pytest.mark.parametrize("route", ["networkx", "graphml", "gexf"])
+def test_rows_follow_the_nodes_of_a_network_that_has_no_attributes(
+    route: str, tmp_path: Path
+) -> None:
+    edges = numbered(weighted=True).edges
+    edges[["source", "target"]] = 100 - edges[["source", "target"]]
+    truth = Truth(edges, pd.DataFrame({"id": []}))
+    network = truth.network()
+    assert list(network) != sorted(network)
+    found, want = TABLES[route](truth, tmp_path), load(edges)
+    assert found.ids.tolist() == list(network)
+    order = [want.ids.tolist().index(one) for one in found.ids]  # the same rows in another order
+    assert torch.equal(found.data.x, want.data.x[order])
+    dense = [torch.zeros(len(order), len(order)) for _ in range(2)]
+    for matrix, loaded in zip(dense, (found, want), strict=True):
+        matrix[tuple(loaded.data.edge_index)] = loaded.data.edge_weight
+    assert torch.equal(dense[0], dense[1][order][:, order])
+
+
+@pytest.mark.parametrize("route", ["networkx", "graphml", "gexf"])
+@pytest.mark.parametrize("lacking", ["age", "flag", "height"])
+def test_every_route_gives_the_same_graph_where_the_first_node_lacks_an_attribute(
+    route: str, lacking: str, tmp_path: Path
+) -> None:
+    truth = numbered(weighted=False)
+    truth.nodes[lacking] = truth.nodes[lacking].astype(float)
+    truth.nodes.loc[[0, 1], lacking] = np.nan
+    same(TABLES[route](truth, tmp_path), TABLES["csv"](truth, tmp_path))
+    same(TABLES["pandas"](truth, tmp_path), TABLES["csv"](truth, tmp_path))
 
 
 @pytest.mark.parametrize("name", ["cora", "citeseer"])
@@ -358,3 +395,27 @@ def test_a_known_graph_comes_back_as_it_is(name: str) -> None:
     for part in ("x", "edge_index", "y"):
         assert torch.equal(loaded[part], data[part])
     assert ("train_mask" in loaded) == ("train_mask" in data)
+
+
+def test_a_list_of_tuples_may_name_its_nodes_and_stands_without_features() -> None:
+    loaded = load([("a", "b"), ("b", "c"), ("c", "a")])
+    assert loaded.ids.tolist() == ["a", "b", "c"]
+    assert loaded.data.num_edges == 6
+    assert load([(0, 1), (1, 2)]).ids.tolist() == [0, 1, 2]  # two edges are no pair
+    weighted = load([("a", "b", 2.0), ("b", "c", 0.5)])
+    assert weighted.data.edge_weight.tolist() == [2.0, 2.0, 0.5, 0.5]
+    assert load(np.array([[0, 1], [1, 2]])).data.num_nodes == 3  # [2, 2]: an edge index
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ([("a", "b", "c")], "the third entry is the weight: expected a number, got str"),
+        ([[0, 1], [1, 2], [2, 0]], r"a list of edges such as \[\(0, 1\), \(1, 2\)\], got 3 parts"),
+        (np.zeros((4, 3)), r"\[2, edges\] or \[edges, 2\]\) or a square adjacency matrix"),
+        (np.zeros((5, 2)), r"got float64 of shape \[5, 2\]"),
+    ],
+)
+def test_what_is_no_list_of_edges_is_refused_with_what_would_be(source: Any, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        load(source)

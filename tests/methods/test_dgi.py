@@ -35,6 +35,13 @@ def test_the_objective_is_that_of_the_paper_in_loops() -> None:
     assert_close(float(got), want / (2 * n), rtol=1e-12, atol=0)
 
 
+def test_the_matrix_begins_within_the_bound_of_a_bilinear_layer_with_one_output() -> None:
+    for width in (20, 30):
+        bound = math.sqrt(6 / (width * width + width))
+        largest = float(Discriminator(width).matrix.detach().abs().max())
+        assert 0.985 * bound < largest <= bound  # of two outputs it would be 0.977 or less
+
+
 def test_the_summary_gets_gradients() -> None:
     nodes = torch.randn(4, 3, requires_grad=True)
     Discriminator(3)(torch.randn(4, 3), of=nodes).sum().backward()

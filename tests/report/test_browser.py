@@ -2,12 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from report_cases import NAMES, bare_record, run_record
+from report_cases import NAMES, bare_record, long_record, run_record
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -324,6 +325,67 @@ def test_nothing_is_wider_than_the_screen(
         show(browser, path)
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@contextmanager
+def screen(browser: webdriver.Chrome, width: int) -> Iterator[None]:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        yield
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+OVERLAPS = """
+const boxes = [...document.querySelectorAll(arguments[0])].filter((e) => e.textContent.trim())
+  .map((e) => [e.textContent.trim(), e.getBoundingClientRect()]).filter(([, r]) => r.width);
+const found = [];
+boxes.forEach(([a, p], i) => boxes.slice(i + 1).forEach(([b, q]) => {
+  const across = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+  const down = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+  if (across > 1 && down > 3) found.push([a, b]);
+}));
+return found;"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("classes", [4, 15, 40])
+def test_labels_of_a_confusion_matrix_can_be_read(
+    width: int, classes: int, browser: webdriver.Chrome, tmp_path: Path
+) -> None:
+    write_report(long_record(classes), tmp_path / "report.html")
+    with screen(browser, width):
+        show(browser, tmp_path / "report.html")
+        sizes = browser.execute_script(
+            "return [...document.querySelectorAll('#confusion text')]"
+            ".filter((e) => /[A-Z]/.test(e.textContent))"
+            ".map((e) => parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a)"
+        )
+        assert len(sizes) >= classes
+        if classes > 8:  # few classes have slanted names, whose boxes say nothing
+            assert min(sizes) >= 9
+            assert browser.execute_script(OVERLAPS, "#confusion text") == []
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_long_names_of_columns_leave_room_for_their_values(
+    width: int, browser: webdriver.Chrome, tmp_path: Path
+) -> None:
+    write_report(long_record(), tmp_path / "report.html")
+    with screen(browser, width):
+        show(browser, tmp_path / "report.html")
+        on_map(browser, "map.on.choose(5)")
+        every = (
+            "return [...document.querySelectorAll('%s')].map((e) => e.getBoundingClientRect().%s)"
+        )
+        assert min(browser.execute_script(every % ("#chosen dd", "width"))) >= 100
+        assert browser.execute_script(OVERLAPS, "#chosen dt, #chosen dd") == []
+        beside = "const s = document.querySelector('.side'); return s.scrollWidth - s.clientWidth"
+        assert browser.execute_script(beside) <= 0
+        counts = browser.execute_script(every % (".legend small", "right"))
+        assert max(counts) <= max(browser.execute_script(every % (".side", "right")))
 
 
 def test_a_bare_report_opens(browser: webdriver.Chrome, tmp_path: Path) -> None:

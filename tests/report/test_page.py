@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from report_cases import NAMES, bare_record, figure, run_record
+from report_cases import NAMES, bare_record, figure, long_record, run_record
 
 from muxgcl.errors import UserError
-from muxgcl.report import RunRecord, compare, save_figures, write_report
+from muxgcl.report import RunRecord, compare, save_figures, training_figures, write_report
 from muxgcl.report import node_map as nodes
 from muxgcl.report import project as layout
 from muxgcl.report.comparison import distinct_names
@@ -241,6 +241,23 @@ def test_loss_has_a_curve_for_each_term_and_one_for_the_total() -> None:
         "scale 1",
         "total",
     ]
+
+
+def test_curves_that_coincide_are_told_apart() -> None:
+    with styled():
+        *curves, last = training_figures.loss(long_record()).axes[0].lines[1:]
+    widths = [line.get_linewidth() for line in (*curves, last)]
+    assert widths == sorted(widths, reverse=True)
+    assert len(set(widths)) == 3
+    assert [line.is_dashed() for line in (*curves, last)] == [False, True, True]
+
+
+def test_a_page_is_called_by_its_folder(tmp_path: Path) -> None:
+    write_report(run_record(folder="monday"), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "<title>monday</title>" in page
+    assert "<h1>monday</h1>" in page
+    assert "mux-gcl on blobs. Each node" in page
 
 
 def test_a_dollar_in_a_name_is_a_dollar() -> None:

@@ -16,7 +16,7 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
 from muxgcl.io.schema import read_lines
-from muxgcl.reproduce import coverage, engine, numbers, widths
+from muxgcl.reproduce import coverage, engine, numbers, scales, widths
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
@@ -320,6 +320,29 @@ def test_the_table_of_widths_is_that_of_the_records() -> None:
     for path, block in widths.blocks(ROOT).items():
         text = (ROOT / path).read_text(encoding="utf-8")
         assert text == with_block(text, block, str(path), "width"), f"{path} is not up to date"
+
+
+def test_what_was_measured_on_large_graphs_is_that_of_the_records() -> None:
+    for path, block in scales.blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path), "scale"), f"{path} is not up to date"
+
+
+def test_a_sample_is_shown_beside_all_nodes(tmp_path: Path) -> None:
+    lines = [
+        {"dataset": "photo", "anchors": None, "accuracy": [90.0, 92.0]},
+        {"dataset": "photo", "anchors": 512, "accuracy": [90.0, 91.0]},
+        {"dataset": "photo", "anchors": 512, "accuracy": [91.0, 92.0]},
+        {"dataset": "cora", "anchors": 2048, "accuracy": [80.0]},
+    ]
+    append_lines(tmp_path / "sampled.jsonl", lines)
+    table = scales.sample_table(tmp_path / "sampled.jsonl")
+    assert table.header == ["$B = M$", "Cora", "Photo"]
+    assert table.rows == [
+        ["all nodes", "—", "91.00"],
+        ["512", "—", "91.00 (+0.00, 2 seeds)"],
+        ["2,048", "—", "—"],
+    ]
 
 
 def test_a_width_is_shown_beside_the_full_readout(tmp_path: Path) -> None:

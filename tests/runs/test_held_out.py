@@ -35,6 +35,14 @@ def test_features_made_from_edges_are_made_again_without_the_hidden(loaded: Load
     assert torch.equal(kept.dense_features(), loaded.data.x)
 
 
+def test_features_from_edges_beside_columns_are_made_again_without_the_hidden() -> None:
+    data = planted(nodes=60, seed=3)
+    plain, both = load(data), load(data, structure=True)
+    left, hidden = without_links(both)
+    want = structural_features(hidden.edge_index, both.ids)
+    assert torch.equal(left.dense_features(), torch.cat([plain.data.x, torch.from_numpy(want)], 1))
+
+
 def test_weights_stay_with_their_edges(loaded: Loaded) -> None:
     data = loaded.data.clone()
     data.edge_weight = 1 + data.edge_index.sum(0).float()

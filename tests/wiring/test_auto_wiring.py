@@ -75,6 +75,16 @@ def test_auto_picks_by_size_and_density(nodes: int, degree: int) -> None:
         )
 
 
+@pytest.mark.parametrize(("nodes", "width"), [(20, 64), (60, 64), (130, 128), (600, 512)])
+def test_a_tiny_graph_gets_few_columns(nodes: int, width: int) -> None:
+    for method in ("mux-hop", "mux-gcl", "grace"):
+        settings = Plan.make(method, "auto", graph=ring(nodes, 4)).settings
+        sizes = ("hidden", "width", "projection", "projection_out")
+        found = [getattr(settings, name) for name in sizes if hasattr(settings, name)]
+        assert max(found) <= width
+        assert settings.width == width
+
+
 def test_every_choice_names_what_it_saw() -> None:
     reasons = {c.key: c.reason for c in choose(ring(5_000, 16))}
     assert reasons["width"] == "the graph is of middle size (5,000 nodes)"

@@ -4,6 +4,7 @@
 """
 
 from muxgcl.app.budget import Budget
+from muxgcl.app.export import export_onnx
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
 from muxgcl.app.pipeline import dry_run, run, run_seeds
@@ -36,6 +37,7 @@ __all__ = [
     "dry_run",
     "embed",
     "evaluate_run",
+    "export_onnx",
     "neighbours",
     "predict_links",
     "report_runs",

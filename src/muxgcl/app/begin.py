@@ -1,5 +1,6 @@
 """How a run folder is begun, gone on with, or refused."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from muxgcl.app.source import Source
 from muxgcl.errors import UserError
-from muxgcl.graph import graph_fingerprint
+from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.load import Loaded
 from muxgcl.runs.fit import Ready
 from muxgcl.runs.folder import Run
@@ -57,21 +58,51 @@ def begin(
             "--out names another folder"
         )
     run.clear()
-    data, graph = loaded.tensors, ready.graph
-    y = labels_of(data)
-    facts = {
-        "nodes": graph.num_nodes,
-        "edges": int(data.edge_index.shape[1]),
-        "features": graph.num_features,
-        "classes": 0 if y is None else len(np.unique(y[y >= 0])),
-        "fingerprint": graph_fingerprint(graph),
-        "notes": loaded.notes,
-    }
+    graph, y = ready.graph, labels_of(loaded.tensors)
+    facts = facts_of(graph, loaded.notes, 0 if y is None else len(np.unique(y[y >= 0])))
     tables = ready.plan.tables()
     tables["run"] |= {"command": command, **_where(ready)}
     place = source.table()
     run.write_config({**tables, "data": facts, **({} if place is None else {"source": place})})
     return []
+
+
+def facts_of(graph: Graph, notes: Sequence[str] = (), classes: int = 0) -> dict[str, Any]:
+    """What config.toml says of a graph."""
+    return {
+        "nodes": graph.num_nodes,
+        "edges": len(graph.adjacency.col) - graph.num_nodes,
+        "features": graph.num_features,
+        "classes": classes,
+        **kinds_of(graph),
+        "fingerprint": graph_fingerprint(graph),
+        "notes": [*notes],
+    }
+
+
+def kinds_of(graph: Graph) -> dict[str, Any]:
+    """Whether edges are directed, and their types, where there is more to say than usual."""
+    if graph.kinds is None:
+        return {}
+    types = {"edge_types": [*graph.kinds.names]} if graph.kinds.names else {}
+    return {"directed": graph.kinds.directed, **types}
+
+
+def check_kinds(before: Mapping[str, Any], graph: Graph) -> None:
+    """Refuse a graph whose edges are of other kinds than those that were trained on."""
+    now = kinds_of(graph)
+    for name, none, what in (("directed", False, "directed edges"), ("edge_types", [], "types")):
+        trained, here = before.get(name, none), now.get(name, none)
+        if trained != here:
+            raise UserError(
+                f"trained on {_shown(what, trained)}, this graph has {_shown(what, here)}"
+            )
+
+
+def _shown(what: str, value: bool | list[str]) -> str:
+    if isinstance(value, list):
+        return f"{what} of edges {', '.join(value)}" if value else "one type of edges"
+    return what if value else "undirected edges"
 
 
 def _where(ready: Ready) -> dict[str, str]:

@@ -1,70 +1,219 @@
-"""The losses of a run as TensorBoard reads them, beside metrics.jsonl."""
+"""The losses of a run as TensorBoard, MLflow or Weights & Biases show them, beside metrics.jsonl.
 
+MLflow and W&B know a run by a name of its folder and its beginning: one that is resumed goes on
+there. Where they keep things is said in their own variables (`MLFLOW_TRACKING_URI`,
+`WANDB_PROJECT`, `WANDB_MODE`); the experiment, or project, is `muxgcl` by default.
+"""
+
+import hashlib
+import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from muxgcl.errors import UserError
 from muxgcl.runs.folder import CURVES, Run
 from muxgcl.runs.loop import Epoch
 
+OnBlock = Callable[[list[Epoch]], None]
+
+
+class Board(Protocol):
+    """Takes blocks of epochs."""
+
+    def __call__(self, block: list[Epoch]) -> None:
+        """Write one block of epochs."""
+
+    def close(self) -> None:
+        """Finish."""
+
 
 def check_log(log: str | None) -> None:
     """Refuse a log that cannot be written, before any work."""
-    if log == "tensorboard":
-        _writer()
-    elif log is not None:
-        raise UserError(f"log must be tensorboard, got {log!r}")
-
-
-def _writer() -> Any:
+    if log is None:
+        return
+    if log not in BOARDS:
+        raise UserError(f"log must be one of {', '.join(BOARDS)}, got {log!r}")
+    load, _, name = BOARDS[log]
     try:
-        from torch.utils.tensorboard import SummaryWriter
+        load()
     except ImportError:
-        raise UserError("--log tensorboard needs TensorBoard: pip install 'muxgcl[log]'") from None
-    return SummaryWriter
+        raise UserError(f"--log {log} needs {name}: pip install {log}") from None
 
 
 @contextmanager
-def logged(
-    run: Run, log: str | None, on_block: Callable[[list[Epoch]], None]
-) -> Iterator[Callable[[list[Epoch]], None]]:
+def logged(run: Run, log: str | None, on_block: OnBlock) -> Iterator[OnBlock]:
     """Tell `on_block` of each block of epochs, and the log that was asked for as well."""
     if log is None:
         yield on_block
         return
-    board = TensorBoard(run)
+    check_log(log)
+    board = BOARDS[log][1](run)
 
     def both(block: list[Epoch]) -> None:
         on_block(block)
-        board(block)
+        with _in_one_line(log):
+            board(block)
 
     try:
         yield both
     finally:
-        board.close()
+        with _in_one_line(log):
+            board.close()
+
+
+@contextmanager
+def _in_one_line(log: str) -> Iterator[None]:
+    """A server that does not answer, a login that is missing: what the log's package says."""
+    try:
+        yield
+    except (UserError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise UserError(f"--log {log}: {' '.join(str(error).split())[:200]}") from error
+
+
+def _numbers(epoch: Epoch) -> dict[str, float]:
+    """What is logged of an epoch, by name."""
+    terms = {f"terms/{name}": value for name, value in epoch.terms.items()}
+    return {"loss": epoch.loss, "ms per epoch": 1000 * epoch.seconds, **terms}
+
+
+def _prefix(run: Run) -> str:
+    return f"member {run.member + 1}/" if run.member else ""
+
+
+def _key(run: Run) -> str:
+    """The same for every stretch of a run, and for no other run."""
+    created = run.config()["run"].get("created", "")
+    return hashlib.sha256(f"{run.path.resolve()} {created}".encode()).hexdigest()[:16]
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    """What the run was asked to do."""
+    tables = run.config()
+    facts = {name: tables["run"].get(name) for name in ("dataset", "method", "preset", "seed")}
+    return {**facts, **tables.get("train", {}), **tables.get("method", {})}
 
 
 class TensorBoard:
     """Loss, its terms and the time of every epoch, in the run's folder `tensorboard`."""
 
     def __init__(self, run: Run) -> None:
-        self.folder = run.path / CURVES
-        self.prefix = f"member {run.member + 1}/" if run.member else ""
+        self.folder, self.prefix = run.path / CURVES, _prefix(run)
         self.file: Any = None
 
     def __call__(self, block: list[Epoch]) -> None:
         """Write one block of epochs."""
         if self.file is None:
             # a resumed run begins at its checkpoint: what was logged past that is hidden
-            self.file = _writer()(str(self.folder), purge_step=block[0].number)
+            self.file = _tensorboard()(str(self.folder), purge_step=block[0].number)
         for epoch in block:
-            self.file.add_scalar(f"{self.prefix}loss", epoch.loss, epoch.number)
-            self.file.add_scalar(f"{self.prefix}ms per epoch", 1000 * epoch.seconds, epoch.number)
-            for name, value in epoch.terms.items():
-                self.file.add_scalar(f"{self.prefix}terms/{name}", value, epoch.number)
+            for name, value in _numbers(epoch).items():
+                self.file.add_scalar(f"{self.prefix}{name}", value, epoch.number)
 
     def close(self) -> None:
         """Finish the file."""
         if self.file is not None:
             self.file.close()
+
+
+class MLflow:
+    """The same as metrics of an MLflow run, with the settings as its parameters."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.prefix = run, _prefix(run)
+        self.client: Any = None
+        self.id = ""
+
+    def _begin(self) -> None:
+        mlflow = _mlflow()
+        self.client, key = mlflow.MlflowClient(), _key(self.run)
+        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "muxgcl")
+        known = self.client.get_experiment_by_name(name)
+        place = self.client.create_experiment(name) if known is None else known.experiment_id
+        before = self.client.search_runs([place], filter_string=f"tags.`muxgcl.run` = '{key}'")
+        if before:
+            self.id = before[0].info.run_id
+            self.client.update_run(self.id, status="RUNNING")
+            return
+        title = self.run.path.resolve().name
+        begun = self.client.create_run(place, tags={"muxgcl.run": key}, run_name=title)
+        self.id = begun.info.run_id
+        params = [mlflow.entities.Param(k, str(v)) for k, v in _settings(self.run).items()]
+        self.client.log_batch(self.id, params=params)
+
+    def __call__(self, block: list[Epoch]) -> None:
+        """Send one block of epochs."""
+        if self.client is None:
+            self._begin()
+        now, metric = int(1000 * time.time()), _mlflow().entities.Metric
+        self.client.log_batch(
+            self.id,
+            metrics=[
+                metric(f"{self.prefix}{name}", value, now, epoch.number)
+                for epoch in block
+                for name, value in _numbers(epoch).items()
+            ],
+        )
+
+    def close(self) -> None:
+        """Mark the run as finished."""
+        if self.client is not None:
+            self.client.set_terminated(self.id)
+
+
+class WeightsAndBiases:
+    """The same as a run of W&B, with the settings as its config."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.prefix = run, _prefix(run)
+        self.session: Any = None
+
+    def __call__(self, block: list[Epoch]) -> None:
+        """Send one block of epochs."""
+        if self.session is None:
+            self.session = _wandb().init(
+                project=os.environ.get("WANDB_PROJECT", "muxgcl"),
+                name=self.run.path.resolve().name,
+                id=_key(self.run) + (f"-{self.run.member + 1}" if self.run.member else ""),
+                resume="allow",
+                config=_settings(self.run),
+            )
+        for epoch in block:
+            found = {f"{self.prefix}{name}": value for name, value in _numbers(epoch).items()}
+            self.session.log(found, step=epoch.number)
+
+    def close(self) -> None:
+        """Finish the session."""
+        if self.session is not None:
+            self.session.finish()
+
+
+def _tensorboard() -> Any:
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter
+
+
+def _mlflow() -> Any:
+    import mlflow
+    import mlflow.entities
+
+    return mlflow
+
+
+def _wandb() -> Any:
+    import wandb
+
+    return wandb
+
+
+# how to import it, who writes, what it is called, the extra that installs it
+# a package by its name on the index: how to load it, what writes to it, what people call it
+BOARDS: dict[str, tuple[Callable[[], Any], Callable[[Run], Board], str]] = {
+    "tensorboard": (_tensorboard, TensorBoard, "TensorBoard"),
+    "mlflow": (_mlflow, MLflow, "MLflow"),
+    "wandb": (_wandb, WeightsAndBiases, "Weights & Biases"),
+}

@@ -17,8 +17,8 @@ from muxgcl.io.nodes import NodeTable
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.safety import how_many, quoted
 from muxgcl.io.sources import read_graph, read_nodes
-from muxgcl.io.structure import structural_features
-from muxgcl.runs.held_out import made_from_edges
+from muxgcl.io.structure import NAMES, with_structure
+from muxgcl.runs.held_out import made_from_edges, without_structure
 from muxgcl.tensors import Tensors
 
 
@@ -42,6 +42,11 @@ def grown(loaded: Loaded, new_nodes: Any, new_edges: Any, options: LoadOptions) 
     """
     if options.features is not None:
         raise UserError("the features of new nodes are columns of the table of new nodes")
+    if "edge_parts" in loaded.tensors:
+        raise UserError(
+            "new nodes alone are not embedded in a graph with directed edges or types of edges: "
+            "give the whole graph, `muxgcl embed RUN GRAPH`"
+        )
     columns = NodeColumns(options.id_column, options.label_column)
     table = read_nodes(new_nodes, "the table of new nodes", columns, options.header)
     old: Ids = loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist()
@@ -58,10 +63,14 @@ def grown(loaded: Loaded, new_nodes: Any, new_edges: Any, options: LoadOptions) 
     if weight is not None:
         found.edge_weight = torch.from_numpy(weight)
     if made_from_edges(loaded):
-        found.x = torch.from_numpy(structural_features(edge_index, ids))
+        found.x = with_structure(None, edge_index, ids)
     else:
         rows, gaps = _features(loaded, table)
-        found.x, notes = _below(loaded.tensors.x, rows), [*notes, *gaps]
+        notes += gaps
+        if loaded.encoding.structure:
+            found.x = with_structure(_below(without_structure(loaded), rows), edge_index, ids)
+        else:
+            found.x = _below(loaded.tensors.x, rows)
     degree = np.bincount(edge_index[0], minlength=len(ids))[len(old) :]
     if alone := int((degree == 0).sum()):
         notes.append(f"{how_many(alone, 'new node has', 'new nodes have')} no edges")
@@ -112,7 +121,8 @@ def _joined(
 def _features(loaded: Loaded, table: NodeTable) -> tuple[Tensor, list[str]]:
     """Columns as the graph's own became features; columns without a name go by their place."""
     encoding = loaded.encoding
-    places = [str(place) for place in range(loaded.tensors.x.shape[1])]
+    made = len(NAMES) if encoding.structure else 0
+    places = [str(place) for place in range(loaded.tensors.x.shape[1] - made)]
     if not (encoding.numbers or encoding.categories):  # a benchmark graph
         encoding = Encoding(dict.fromkeys(places, AS_IS))
     if [*encoding.numbers] == places and not table.text:

@@ -24,7 +24,12 @@ class LoadOptions:
     source_column: str | None = None
     target_column: str | None = None
     weight_column: str | None = None
+    edge_type_column: str | None = None  # for `mux-hop`
+    directed: bool | None = None  # keep the directions of edges, for `mux-hop`
     header: bool | None = None
+    include: str | tuple[str, ...] | None = None
+    exclude: str | tuple[str, ...] | None = None
+    structure: bool | None = None
 
     def given(self) -> dict[str, Any]:
         """The options about files that were given, by name."""
@@ -62,7 +67,7 @@ class RunOptions:
         split_seed: of the splits, shared by all methods.
         controls: whether to score what needs no training; by default where there are labels.
         report: whether to write report.html.
-        log: also write the losses for "tensorboard".
+        log: also send the losses to "tensorboard", "mlflow" or "wandb".
     """
 
     method: str = "mux-hop"

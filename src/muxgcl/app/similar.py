@@ -17,6 +17,7 @@ from muxgcl.io.edges import place_among
 from muxgcl.io.files import write_atomically
 from muxgcl.io.ids import Ids, as_array, ids_of, positions
 from muxgcl.io.roles import EdgeColumns, NodeColumns
+from muxgcl.io.save import harmless
 from muxgcl.io.sources import read_graph
 from muxgcl.runs.folder import Run
 
@@ -96,5 +97,6 @@ def _csv(file: IO[bytes], source: Any, target: Any, scores: Any) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text)
     writer.writerow(["source", "target", "score"])
-    writer.writerows(zip(source.tolist(), target.tolist(), scores.tolist(), strict=True))
+    for one, two, score in zip(source.tolist(), target.tolist(), scores.tolist(), strict=True):
+        writer.writerow([harmless(one), harmless(two), score])
     text.detach()

@@ -1,6 +1,7 @@
 """Where a graph comes from: a dataset's name, a user's files, or an object in memory."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,12 @@ from muxgcl.runs.folder import Run
 from muxgcl.runs.settings import unknown_name
 from muxgcl.tensors import Tensors
 
-FLAGS = {"source_column": "--source", "target_column": "--target", "weight_column": "--weight"}
+FLAGS = {
+    "source_column": "--source",
+    "target_column": "--target",
+    "weight_column": "--weight",
+    "edge_type_column": "--edge-type",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,9 @@ class Source:
         for name in ("data_root", "features", "labels"):
             if found[name] is not None:
                 found[name] = str(Path(found[name]).resolve())
+        for name in ("include", "exclude"):
+            if isinstance(found[name], str):
+                found[name] = [found[name]]
         graph = str(self.graph) if self.is_dataset else str(Path(self.graph).resolve())
         return {"graph": graph, **found}
 
@@ -104,6 +113,22 @@ class Source:
         if data_root is not None:
             values["data_root"] = data_root
         return cls(table["graph"], LoadOptions(**values))
+
+
+def source_like(tables: Mapping[str, Any], graph: Any, options: LoadOptions) -> Source:
+    """Another graph for a run: its edges have the run's kinds, unless others are asked for."""
+    if isinstance(graph, Loaded):
+        return Source(graph, options)
+    before = {**tables.get("data", {}), **tables.get("source", {})}
+    directed, column = before.get("directed"), before.get("edge_type_column")
+    return Source(
+        graph,
+        replace(
+            options,
+            directed=(directed or None) if options.directed is None else options.directed,
+            edge_type_column=options.edge_type_column or column,
+        ),
+    )
 
 
 def known(tensors: Tensors) -> Loaded:

@@ -1,25 +1,28 @@
 """What a finished run is good for: embed, evaluate, predict links, cluster, report, describe."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from muxgcl.app.begin import check_kinds
 from muxgcl.app.judge import controls_stage, stops_are_told
 from muxgcl.app.new_nodes import grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
 from muxgcl.app.pipeline import save_nodes
-from muxgcl.app.source import Source, graph_of_run, saved_encoding
+from muxgcl.app.source import graph_of_run, saved_encoding, source_like
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
-from muxgcl.io.save import check_format, save_table
+from muxgcl.io.save import TABLES, check_format, save_blocks, save_table
 from muxgcl.runs.committee import restore_members
-from muxgcl.runs.embedding import collapsed
+from muxgcl.runs.embedding import collapsed, gathered
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.folder import Run
 from muxgcl.runs.held_out import held_out_links
@@ -35,8 +38,9 @@ class Embedded:
     """Node ids and their embeddings, and the file they were written to."""
 
     ids: Array
-    table: Array
+    table: Array | None  # None where it was to be written alone
     path: Path | None
+    width: int
 
 
 def embed(
@@ -48,6 +52,7 @@ def embed(
     load: LoadOptions | None = None,
     out: Folder | None = None,
     device: str = "auto",
+    keep: bool = True,
     observer: Observer | None = None,
 ) -> Embedded:
     """Embed a graph that a run has not seen, or new nodes of its own; else the run's embeddings.
@@ -60,8 +65,10 @@ def embed(
             are embedded.
         new_edges: an edge list of their links; a node needs none.
         load: columns and files of that graph, or of the new nodes and edges.
-        out: a file to write, ending in .npz, .npy, .parquet or .csv; none by default.
+        out: a file to write, in the format that its ending names (`muxgcl.io.save.save_table`);
+            none by default.
         device: where to compute.
+        keep: False to write `out` block by block without holding all rows in memory.
         observer: is told of every event; silent by default.
     """
     trained, load, observer = Run(Path(run)), load or LoadOptions(), observer or Observer()
@@ -76,6 +83,7 @@ def embed(
         raise UserError(f"{what} of a new graph, but none is named after {run}")
     if graph is None and new_nodes is None and trained.embeddings_file.is_file():
         ids, table = trained.embeddings()
+        blocks: Iterable[Array] = [table]
     else:
         observer.phase("loading")
         if new_nodes is not None:
@@ -86,7 +94,7 @@ def embed(
             loaded, tensors = graph_of_run(trained, options=load)
             ids, notes = loaded.ids, loaded.notes
         else:
-            loaded = Source(graph, load).open(saved_encoding(trained))
+            loaded = source_like(tables, graph, load).open(saved_encoding(trained))
             tensors, ids, notes = Graph.from_data(loaded.tensors), loaded.ids, loaded.notes
         wanted = tables.get("data", {}).get("features")
         if wanted is None:
@@ -95,17 +103,34 @@ def embed(
             raise UserError(
                 f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
             )
+        check_kinds(tables.get("data", {}), tensors)
         tensors = tensors.to(pick_device(device))
         committee = restore_members(trained, Plan.from_tables(tables, device=device), tensors)
-        z = committee.embed(tensors)
-        if (told := collapsed(z)) is not None:
-            observer.note(told)
-        table = z.numpy()[-len(ids) :]  # new nodes come last
-        for note in notes:
-            observer.note(note)
+        blocks = _told_in_the_end(committee.embed_blocks(tensors), [*notes], observer)
+        if new_nodes is not None:  # they come last
+            whole = gathered(map(torch.from_numpy, blocks), tensors.num_nodes)
+            blocks = [whole[-len(ids) :].numpy()]
+    if path is not None and not keep:
+        return Embedded(ids, None, path, save_blocks(path, ids, blocks))
+    table = gathered(map(torch.from_numpy, blocks), len(ids)).numpy()
     if path is not None:
         save_table(path, ids, table)
-    return Embedded(ids, table, path)
+    return Embedded(ids, table, path, table.shape[1])
+
+
+def _told_in_the_end(
+    blocks: Iterable[Tensor], notes: Iterable[str], observer: Observer
+) -> Iterator[Array]:
+    """The blocks as arrays; the notes, and whether all rows were alike, are told in the end."""
+    first, told = None, None
+    for block in blocks:
+        start = first is None
+        first = block[:1] if first is None else first
+        seen = collapsed(torch.cat([first, block]) if not start else block)
+        told = seen if start or seen is None else told
+        yield block.numpy()
+    for note in notes if told is None else [told, *notes]:
+        observer.note(note)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -258,7 +283,7 @@ def cluster_run(
             raise UserError("this graph has no labels: say how many clusters with --clusters")
         clusters = len(np.unique(y[y >= 0]))
     path = trained.path / "clusters.csv" if out is None else Path(out)
-    check_format(path)
+    check_format(path, TABLES)
     observer.phase("scoring")
     groups = assign(z, clusters, seed=seed)
     scores: dict[str, Any] = {}

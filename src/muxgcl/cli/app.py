@@ -30,8 +30,8 @@ LESS = {
     "runs": "to train: a smaller width, or --backend chunked, needs less",
 }
 ORDER = (
-    *("run", "train", "embed", "evaluate", "cluster", "neighbours", "links", "report", "info"),
-    *("tune", "reproduce"),
+    *("run", "train", "embed", "evaluate", "cluster", "neighbours", "links", "export"),
+    *("report", "info", "tune", "reproduce"),
 )
 # a usage error of the parser under Typer, which has moved between versions
 UsageError: type[Exception] = next(
@@ -100,6 +100,7 @@ def run(arguments: list[str]) -> int:
     if wrong := [word for word in arguments if not is_unicode(word)]:
         return _fail(f"{wrong[0]!r} is not UTF-8: rename what it names", 2, debug)
     command = typer.main.get_command(app)
+    _flags_take_no_value(command)
     try:
         with _termination():
             status = command.main(
@@ -129,6 +130,15 @@ def run(arguments: list[str]) -> int:
             raise
         return _fail(f"there is not enough memory {_to_do(error)}", 2, debug)
     return status if isinstance(status, int) else 0
+
+
+def _flags_take_no_value(command: Any) -> None:
+    """Keep the help page from showing a type behind `--quiet`, as if a value were to follow."""
+    for parameter in command.params:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    for inner in getattr(command, "commands", {}).values():
+        _flags_take_no_value(inner)
 
 
 class Terminated(KeyboardInterrupt):

@@ -20,6 +20,12 @@ TRAINING, FOLDER, SCORES, FILES, OUTPUT = (
 PRESETS = ("best", "paper", "quick", "auto")
 
 
+def _seed_of_splits(seed: int) -> int:
+    if not 0 <= seed < 2**32:
+        raise typer.BadParameter(f"expected an integer from 0 to {2**32 - 1}, got {seed}")
+    return seed
+
+
 class Protocol(StrEnum):
     """How embeddings are judged."""
 
@@ -41,6 +47,8 @@ class Log(StrEnum):
     """Where a run is logged besides its own metrics.jsonl."""
 
     tensorboard = "tensorboard"
+    mlflow = "mlflow"
+    wandb = "wandb"
 
 
 GraphName = Annotated[
@@ -162,7 +170,7 @@ LogOption = Annotated[
     Log | None,
     typer.Option(
         "--log",
-        help="Also write the losses for TensorBoard, into the run folder.",
+        help="Also send the losses to TensorBoard (files in the run folder), MLflow or W&B.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -191,9 +199,9 @@ Protocols = Annotated[
     typer.Option(
         "--protocol",
         metavar="NAME",
-        help="How to classify: holdout, holdout-all, public or paper; may be repeated. `holdout` "
-        "counts test nodes whose labels no search of settings reads, `holdout-all` others too; "
-        "`paper` is optimistic by design.",
+        help="How to classify; may be repeated. `holdout`: test nodes whose labels no search of "
+        "settings reads; `holdout-all`: others too; `public`: the published split; `paper`: "
+        "optimistic by design.",
         rich_help_panel=SCORES,
     ),
 ]
@@ -203,8 +211,7 @@ Splits = Annotated[
 SplitSeed = Annotated[
     int,
     typer.Option(
-        min=0,
-        max=2**32 - 1,
+        callback=_seed_of_splits,
         help="The seed of the splits, shared by all methods.",
         rich_help_panel=SCORES,
     ),
@@ -266,11 +273,56 @@ WeightColumn = Annotated[
     str | None,
     typer.Option("--weight", help="The edge list's column of weights.", rich_help_panel=FILES),
 ]
+EdgeTypeColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--edge-type",
+        metavar="COLUMN",
+        help="The edge list's column of types; each is a propagation of its own (mux-hop).",
+        rich_help_panel=FILES,
+    ),
+]
+Directed = Annotated[
+    bool | None,
+    typer.Option(
+        "--directed",
+        help="Keep the directions of edges, which otherwise go both ways (mux-hop).",
+        rich_help_panel=FILES,
+    ),
+]
 Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
         help="Whether text files begin with a line of names; looked for by default.",
+        rich_help_panel=FILES,
+    ),
+]
+
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include",
+        metavar="COLUMN",
+        help="Only this column becomes a feature; may be repeated, and may be a pattern: 'word_*'.",
+        rich_help_panel=FILES,
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude",
+        metavar="COLUMN",
+        help="This column does not become a feature; may be repeated, and may be a pattern.",
+        rich_help_panel=FILES,
+    ),
+]
+Structure = Annotated[
+    bool | None,
+    typer.Option(
+        "--structure",
+        help="Add degree and position, made from the edges, to the features; a graph without "
+        "features has them anyway.",
         rich_help_panel=FILES,
     ),
 ]
@@ -295,7 +347,12 @@ def load_options(
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
+    edge_type: str | None = None,
+    directed: bool | None = None,
     header: bool | None = None,
+    include: list[str] | None = None,
+    exclude: list[str] | None = None,
+    structure: bool | None = None,
 ) -> LoadOptions:
     """The options about files under the names that the command line has for them."""
     return LoadOptions(
@@ -307,5 +364,10 @@ def load_options(
         source_column=source,
         target_column=target,
         weight_column=weight,
+        edge_type_column=edge_type,
+        directed=directed or None,
         header=header,
+        include=tuple(include) if include else None,
+        exclude=tuple(exclude) if exclude else None,
+        structure=structure or None,
     )

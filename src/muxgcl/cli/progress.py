@@ -22,6 +22,17 @@ results = Console(highlight=False, markup=False, soft_wrap=True)  # what was ask
 WIDE = 110  # columns, from which there is room for more
 
 
+def draws(console: Console) -> bool:
+    """Whether a bar can be drawn: on a terminal, and in a notebook that has widgets."""
+    if not console.is_jupyter:
+        return console.is_terminal
+    try:
+        import ipywidgets  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 @contextmanager
 def _shown(bar: Progress) -> Iterator[Progress]:
     """Stopped at the end, if it was started: an empty bar would leave an empty line."""

@@ -53,7 +53,12 @@ def run(
     source: o.SourceColumn = None,
     target: o.TargetColumn = None,
     weight: o.WeightColumn = None,
+    edge_type: o.EdgeTypeColumn = None,
+    directed: o.Directed = None,
     header: o.Header = None,
+    include: o.Include = None,
+    exclude: o.Exclude = None,
+    structure: o.Structure = None,
     report: o.Report = True,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
@@ -96,7 +101,12 @@ def run(
         source=source,
         target=target,
         weight=weight,
+        edge_type=edge_type,
+        directed=directed,
         header=header,
+        include=include,
+        exclude=exclude,
+        structure=structure,
     )
     if dry_run:
         _estimate(graph, options, load, seeds=seeds, quiet=quiet, as_json=as_json)
@@ -133,7 +143,12 @@ def train(
     source: o.SourceColumn = None,
     target: o.TargetColumn = None,
     weight: o.WeightColumn = None,
+    edge_type: o.EdgeTypeColumn = None,
+    directed: o.Directed = None,
     header: o.Header = None,
+    include: o.Include = None,
+    exclude: o.Exclude = None,
+    structure: o.Structure = None,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
 ) -> None:
@@ -168,7 +183,12 @@ def train(
         source=source,
         target=target,
         weight=weight,
+        edge_type=edge_type,
+        directed=directed,
         header=header,
+        include=include,
+        exclude=exclude,
+        structure=structure,
     )
     if dry_run:
         _estimate(graph, options, load, seeds=1, quiet=quiet, as_json=as_json)

@@ -1,8 +1,10 @@
-"""What a person sees of a run: a bar on a terminal, a line now and then elsewhere."""
+"""What a person sees of a run: a bar on a terminal or in a notebook, else a line now and then."""
 
+import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,7 +20,7 @@ from rich.progress import (
 from rich.table import Column
 
 from muxgcl.app import Observer
-from muxgcl.cli.progress import WIDE, console, results
+from muxgcl.cli.progress import WIDE, console, draws, results
 from muxgcl.cli.show import show_scores
 from muxgcl.evaluate import Verdict
 from muxgcl.runs.environment import human_time
@@ -37,10 +39,16 @@ WORDS = {
 
 
 class Screen(Observer):
-    """Shows phases, losses and notes on standard error, scores on standard output."""
+    """Shows phases, losses and notes on standard error, scores on standard output.
+
+    Example:
+        >>> with Screen(quiet=True) as screen:
+        ...     screen.phase("training")  # or: muxgcl.run("edges.csv", observer=screen)
+    """
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         self.scores_to = console if as_json else results
+        drawn = draws(console)
         self.bar = Progress(
             TextColumn("{task.description}", table_column=Column(no_wrap=True, min_width=8)),
             BarColumn(bar_width=24 if console.width > WIDE else 6),
@@ -49,9 +57,9 @@ class Screen(Observer):
             TextColumn("{task.fields[speed]}"),
             TimeRemainingColumn(compact=True),
             console=console,
-            disable=quiet or not console.is_terminal,
+            disable=quiet or not drawn,
         )
-        self.lines = None if quiet or console.is_terminal else Lines()
+        self.lines = None if quiet or drawn else Lines()
         self.task: TaskID | None = None
         self.stays = False  # whether the bar is left where it ended
         self.name = ""
@@ -188,3 +196,30 @@ class Lines:
                 continue
             self.changed.wait(min(left, threading.TIMEOUT_MAX))
             self.changed.clear()
+
+
+@contextmanager
+def fit_progress(
+    epochs: int, verbose: bool
+) -> Iterator[tuple[Callable[[list[Epoch]], None], Callable[[int, int], None] | None]]:
+    """Whom an embedder's `fit` tells of epochs, and of the steps before: a bar, lines or nobody."""
+    if not verbose:
+        yield lambda block: None, None
+    elif not draws(console):
+        yield tenths(epochs), None
+    else:
+        with Screen() as screen:
+            screen.phase("preparing")
+            yield lambda block: screen.epochs(block, epochs), screen.step
+
+
+def tenths(epochs: int) -> Callable[[list[Epoch]], None]:
+    """Tells the loss after every tenth of the epochs, and after the last."""
+    tenth = -(-epochs // 10)
+
+    def tell(block: list[Epoch]) -> None:
+        for epoch in block:
+            if epoch.number % tenth == 0 or epoch.number == epochs:
+                print(f"epoch {epoch.number}/{epochs}: loss {epoch.loss:.4f}", file=sys.stderr)
+
+    return tell

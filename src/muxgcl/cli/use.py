@@ -12,6 +12,7 @@ from muxgcl.app import (
     LoadOptions,
     cluster_run,
     evaluate_run,
+    export_onnx,
     predict_links,
     report_runs,
     run_info,
@@ -23,10 +24,17 @@ from muxgcl.cli.progress import console, results
 from muxgcl.cli.screen import Screen
 from muxgcl.cli.show import facts_of, show_scores
 from muxgcl.errors import UserError
+from muxgcl.io.save import TABLES, VECTORS
 
 OutFile = Annotated[
     Path | None,
-    typer.Option("--out", help="A file ending in .npz, .npy, .parquet or .csv."),
+    typer.Option(
+        "--out",
+        help=f"A file in the format that its ending names: {', '.join((*TABLES, *VECTORS))}.",
+    ),
+]
+ClustersFile = Annotated[
+    Path | None, typer.Option("--out", help=f"A file ending in {', '.join(TABLES)}.")
 ]
 
 
@@ -57,6 +65,8 @@ def embed(
     source: o.SourceColumn = None,
     target: o.TargetColumn = None,
     weight: o.WeightColumn = None,
+    edge_type: o.EdgeTypeColumn = None,
+    directed: o.Directed = None,
     header: o.Header = None,
     as_json: o.Json = False,
 ) -> None:
@@ -72,6 +82,8 @@ def embed(
         source=source,
         target=target,
         weight=weight,
+        edge_type=edge_type,
+        directed=directed,
         header=header,
     )
     with Screen(as_json=as_json) as screen:
@@ -83,14 +95,29 @@ def embed(
             load=load,
             out=out or run / "embedded.npz",
             device=device,
+            keep=False,
             observer=screen,
         )
-    nodes, width = found.table.shape
+    nodes, width = len(found.ids), found.width
     if as_json:
         told = {"run": str(run), "nodes": nodes, "width": width, "out": str(found.path)}
         print(json.dumps(told))
     else:
         console.print(f"{nodes:,} embeddings of width {width}: {found.path}")
+
+
+@app.command()
+def export(
+    run: o.RunFolder,
+    out: Annotated[Path, typer.Option("--out", help="A file ending in .onnx.")],
+    as_json: o.Json = False,
+) -> None:
+    """Write the perceptron of a mux-hop run as an ONNX model: features in, scale 0 out."""
+    path = export_onnx(run, out)
+    if as_json:
+        print(json.dumps({"run": str(run), "out": str(path)}))
+    else:
+        console.print(f"ONNX model: {path}")
 
 
 class Task(StrEnum):
@@ -158,7 +185,7 @@ def cluster(
     ] = None,
     repeats: Annotated[int, typer.Option(help="Independent runs of k-means.")] = 5,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The seed of the first one.")] = 0,
-    out: OutFile = None,
+    out: ClustersFile = None,
     as_json: o.Json = False,
 ) -> None:
     """Cluster a run's embeddings by k-means; with labels, score the clusters (NMI, ARI).

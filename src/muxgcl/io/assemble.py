@@ -1,6 +1,6 @@
 """Edges, nodes and labels → one graph, and a line for every rule that was applied."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +11,12 @@ from muxgcl.errors import UserError
 from muxgcl.io.edges import EdgeList, place_among, undirected
 from muxgcl.io.encode import Encoding, encode, learn_encoding
 from muxgcl.io.ids import Ids, as_array, as_text, in_order, join, positions, why_text
+from muxgcl.io.kinds import edge_kinds
 from muxgcl.io.labels import classes
+from muxgcl.io.leaks import identifiers, label_leaks
 from muxgcl.io.nodes import NodeTable, no_numbers, rows_of
 from muxgcl.io.safety import check_unicode, how_many, listed, quoted
-from muxgcl.io.structure import BINS, SIGNS, structural_features
+from muxgcl.io.structure import BINS, SIGNS, with_structure
 from muxgcl.io.table import WIDE, to_dense
 from muxgcl.tensors import Tensors
 
@@ -31,7 +33,8 @@ class Loaded:
     Args:
         tensors: `x` float32 (dense, or sparse COO where dense would be large and mostly zeros),
             `edge_index` in both directions, sorted, without self-loops; where there are any,
-            `edge_weight` float32 and `y` int64 with -1 for a missing label.
+            `edge_weight` float32 and `y` int64 with -1 for a missing label; with directions or
+            several types of edges, `directed`, `edge_types` and `edge_parts` (`io/kinds.py`).
         ids: the nodes' ids in order, int64 or unicode.
         label_names: the name of each class in `y`, if there are labels.
         columns: the columns of the table of nodes as they were read, for a report: float32 with NaN
@@ -48,6 +51,11 @@ class Loaded:
     encoding: Encoding = field(default_factory=Encoding)
 
     @property
+    def feature_names(self) -> list[str]:
+        """Of the columns of `x`: `age`, `city=Oslo`, or what was made from edges."""
+        return self.encoding.names(self.tensors.num_features)
+
+    @property
     def data(self) -> "Data":
         """The tensors as PyG holds them."""
         return self.tensors.to_pyg()
@@ -60,6 +68,8 @@ def assemble(
     *,
     encoding: Encoding | None,
     scale: bool,
+    directed: bool = False,
+    structure: bool = False,
 ) -> Loaded:
     """Nodes in the order of their table, or sorted by id where there is none."""
     if nodes is None:
@@ -67,6 +77,9 @@ def assemble(
     _check_texts(nodes)
     ends = place_among(edges, nodes.ids, nodes.name)
     edge_index, weight, changes = undirected(*ends, edges.weight, len(nodes.ids))
+    kinds = edge_kinds(edges, ends, edge_index, len(nodes.ids), directed=directed)
+    if kinds is not None:
+        changes, weight = [n for n in changes if not kinds.unsay(n)] + kinds.notes, kinds.weight
     notes = [*edges.notes, *nodes.notes, *_about_ids(nodes.ids), *changes]
     if alone := int((np.bincount(edge_index[0], minlength=len(nodes.ids)) == 0).sum()):
         notes.append(f"{how_many(alone, 'node has', 'nodes have')} no edges")
@@ -74,15 +87,24 @@ def assemble(
     data = Tensors(edge_index=torch.from_numpy(edge_index))
     if weight is not None:
         data.edge_weight = torch.from_numpy(weight)
+    if kinds is not None:
+        data.update({"edge_parts": torch.from_numpy(kinds.parts), "directed": directed})
+        data.update({"edge_types": kinds.names} if kinds.names else {})
     if encoding is None:
         encoding, rules = learn_encoding(nodes, scale=scale)
         notes += rules
+        if structure and (encoding.numbers or encoding.categories):
+            encoding = replace(encoding, structure=True)
+    made = f"{BINS} bins of degree and {SIGNS} of position made from edges"
     if encoding.numbers or encoding.categories:
         data.x, gaps = encode(nodes, encoding)
         notes += gaps
+        if encoding.structure:
+            data.x = with_structure(data.x, edge_index, nodes.ids)
+            notes.append(f"{made}, beside the columns")
     else:
-        data.x = torch.from_numpy(structural_features(edge_index, nodes.ids))
-        notes.append(f"no features: {BINS} bins of degree and {SIGNS} of position made from edges")
+        data.x = with_structure(None, edge_index, nodes.ids)
+        notes.append(f"no features: {made}")
 
     names = None
     given = _labels_of(nodes, labels)
@@ -93,6 +115,8 @@ def assemble(
         if missing := int((y < 0).sum()):
             notes.append(f"label of {how_many(missing, 'node')} missing")
         notes += [] if labels is None else list(labels.notes)
+        notes += label_leaks(nodes, y, names)
+    notes += identifiers(nodes)
     return Loaded(data, as_array(nodes.ids), names, _columns(nodes), notes, encoding)
 
 

@@ -3,7 +3,9 @@
 import csv
 import re
 from array import array
+from collections import deque
 from collections.abc import Iterator, MutableSequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
@@ -11,9 +13,19 @@ from typing import TextIO
 import numpy as np
 
 from muxgcl.errors import UserError
+from muxgcl.io.arrow_text import ArrowReader, is_plain
+from muxgcl.io.cells import looks_numeric
 from muxgcl.io.ids import read_ids
-from muxgcl.io.roles import Choice, EdgeColumns, NodeColumns, check_names, is_header
-from muxgcl.io.safety import TEXT_GROWTH, check_file, how_many, parsing
+from muxgcl.io.roles import (
+    Choice,
+    EdgeColumns,
+    NodeColumns,
+    check_names,
+    is_header,
+    numbers_rows,
+    stands_apart,
+)
+from muxgcl.io.safety import TEXT_GROWTH, check_file, how_many, listed, parsing
 from muxgcl.io.table import (
     CELLS,
     Block,
@@ -46,17 +58,70 @@ def read_delimited(
         first = next(records, None)
         if first is None:
             raise UserError(f"{path} is empty")
-        if header is None:
-            some = [first, *islice(records, max(1, min(1000, CELLS // len(first))))]
-            header = is_header(some, named=columns.named, assume=isinstance(columns, NodeColumns))
-        names = first if header else [str(place) for place in range(1, len(first) + 1)]
-        names = check_names(str(path), names)
-        choice = columns.choose(str(path), names)
-        reader = _Reader(path, names, choice, skip=int(header))
-        rows = gather(lambda as_text: reader.blocks(file, as_text))
-        if rows is None:
-            raise UserError(f"{path} has a header but no rows")
-    return Table(name=str(path), columns=names, rows=rows, place=reader.place, headless=not header)
+        some = [first, *islice(records, max(1, min(1000, CELLS // len(first))))]
+        nodes = isinstance(columns, NodeColumns)
+        if (known := header) is None:
+            known = is_header(some, named=columns.named, nodes=nodes)
+        file.seek(0)
+        plain = is_plain(path, _opening(file, path)[2])
+        table = _table(file, path, columns, some, header=bool(known), plain=plain)
+        if known is None and isinstance(columns, EdgeColumns):
+            ends = columns.ends(table.name, table.columns)
+            if stands_apart(*(table.rows.kept[end] for end in ends)):
+                table = _table(file, path, columns, some, header=True, plain=plain)
+                note = (
+                    f"{path}: line 1 is a header ({listed(first)}), as its words never come again"
+                )
+                notes = (*table.notes, f"{note}; --no-header reads an edge")
+                table = replace(table, notes=notes, guessed=True)
+    return table
+
+
+def _table(
+    file: TextIO,
+    path: Path,
+    columns: EdgeColumns | NodeColumns,
+    some: list[list[str]],
+    *,
+    header: bool,
+    plain: bool,
+) -> Table:
+    first = some[0]
+    names = first if header else [str(place) for place in range(1, len(first) + 1)]
+    names = check_names(str(path), names)
+    seen, notes = names, tuple[str, ...]()
+    if header and not first[0].strip() and _numbers_rows(columns, names, some[1:]):
+        seen, notes = names[1:], (f"{path}: its first column numbers the rows, not used",)
+    reader = _Reader(path, names, columns.choose(str(path), seen), skip=int(header))
+    if plain and len(names) > 1:
+        file.seek(0)
+        comments, _, delimiter = _opening(file, path)
+        skip = comments + int(header)
+        reader.arrow = ArrowReader(path, names, reader.choice, some, delimiter, skip=skip)
+    rows = gather(lambda as_text: reader.blocks(file, as_text))
+    if rows is None:
+        raise UserError(f"{path} has a header but no rows")
+    return Table(
+        name=str(path),
+        columns=seen,
+        rows=rows,
+        place=reader.place,
+        headless=not header,
+        notes=notes,
+    )
+
+
+def _numbers_rows(
+    columns: EdgeColumns | NodeColumns, names: list[str], rows: list[list[str]]
+) -> bool:
+    """Of a first column without a name, as pandas and R write the numbers of rows."""
+    if len(names) < 3 or not all(row[0].strip().isdecimal() for row in rows):
+        return False
+    if isinstance(columns, EdgeColumns):
+        return names[0] not in columns.named
+    texts = [row[1].strip() for row in rows]
+    differ = len(set(texts)) == len(texts) and not any(map(looks_numeric, texts))
+    return numbers_rows(columns, names[1:], integers=True, named=differ)
 
 
 def _check_text(path: Path) -> None:
@@ -75,11 +140,20 @@ class _Reader:
         self.path, self.choice, self.skip = path, choice, skip
         self.at = {name: position for position, name in enumerate(names)}
         self.lines = array("q")  # of every record, the header included
+        self.arrow: ArrowReader | None = None  # for what it can read
 
     def place(self, row: int) -> str:
+        if not self.lines:  # pyarrow does not count them
+            with self.path.open(encoding="utf-8-sig", newline="") as file:
+                deque(_records(file, self.path, self.lines), maxlen=0)
         return f"line {self.lines[row + self.skip]:,}"
 
     def blocks(self, file: TextIO, as_text: frozenset[str]) -> Iterator[Block]:
+        if self.arrow is not None:
+            if (found := self.arrow.blocks(as_text, self.place)) is not None:
+                yield from found
+                return
+            self.arrow = None
         file.seek(0)
         del self.lines[:]
         records = islice(_records(file, self.path, self.lines), self.skip, None)
@@ -124,10 +198,7 @@ class _Reader:
 
 def _records(file: TextIO, path: Path, lines: MutableSequence[int]) -> Iterator[list[str]]:
     """Every record, all of the same number of fields; its line is added to `lines`."""
-    comments, opening = 0, file.readline()
-    while opening and (opening.startswith("#") or not opening.strip()):
-        comments, opening = comments + 1, file.readline()
-    delimiter = _delimiter(opening, path)
+    comments, opening, delimiter = _opening(file, path)
     physical: Iterator[str] = chain([opening], iter(file.readline, ""))
     if delimiter == " ":
         physical = (line.strip(" \r\n") for line in physical)
@@ -150,9 +221,19 @@ def _records(file: TextIO, path: Path, lines: MutableSequence[int]) -> Iterator[
         raise UserError(f"{path}, line {line:,}: {fault}") from fault
 
 
+def _opening(file: TextIO, path: Path) -> tuple[int, str, str]:
+    """How many lines come before the first record, its first line, and what separates cells."""
+    comments, opening = 0, file.readline()
+    while opening and (opening.startswith("#") or not opening.strip()):
+        comments, opening = comments + 1, file.readline()
+    return comments, opening, _delimiter(opening, path)
+
+
 def _delimiter(line: str, path: Path) -> str:
     if path.suffix.lower() == ".tsv":
         return "\t"
     line = re.sub('"[^"]*"', "", line)  # what is quoted separates nothing
+    if ";" in line or "\t" in line:
+        line = re.sub(r"(?<=[0-9]),(?=[0-9])", "", line)  # nor does a decimal comma
     most = max(",;\t", key=line.count)
     return most if most in line or path.suffix.lower() == ".csv" else " "

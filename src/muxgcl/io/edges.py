@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muxgcl.errors import UserError
+from muxgcl.io.cells import read_texts
 from muxgcl.io.ids import Ids, Positions, as_text, positions
 from muxgcl.io.nodes import check_ids
 from muxgcl.io.roles import EdgeColumns
@@ -24,9 +25,14 @@ class EdgeList:
     source: Ids
     target: Ids
     weight: Weights | None = None
+    kind: Ids | None = None  # the type of each edge
+    mirrored: bool = (
+        False  # each edge stands for both directions, as in an undirected NetworkX graph
+    )
     place: Place = field(default_factory=lambda: counted("edge"))
     notes: tuple[str, ...] = ()
     headless: bool = False  # the first edge may be a header that was not recognised
+    header: tuple[str, str] | None = None  # two words that may be an edge all the same
 
     def __post_init__(self) -> None:
         for ids in (self.source, self.target):
@@ -49,9 +55,11 @@ class EdgeList:
 
 def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
     """A table's rows as edges."""
-    rows, notes = table.rows, []
+    rows, read = read_texts(table.rows, table.columns, table.name, table.place)
+    notes = [*table.notes, *read]
     source, target = columns.ends(table.name, table.columns)
     weight = columns.weights(table.name, table.columns)
+    kind = columns.kinds(table.name, table.columns)
     if weight in rows.text:
         cells = rows.text[weight]
         row = next(row for row, cell in enumerate(cells) if not is_number(cell))
@@ -61,7 +69,7 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
         )
     if table.headless:
         notes.append(f"{table.name}: no header found, the first line is an edge")
-    ignored = [name for name in table.columns if name not in (source, target, weight)]
+    ignored = [name for name in table.columns if name not in (source, target, weight, kind)]
     if ignored:
         notes.append(f"{table.name}: not used, {listed(ignored)}")
     return EdgeList(
@@ -69,9 +77,11 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
         source=rows.kept[source],
         target=rows.kept[target],
         weight=None if weight is None else np.asarray(rows.numbers[:, 0]),
+        kind=None if kind is None else rows.kept[kind],
         place=table.place,
         notes=tuple(notes),
         headless=table.headless,
+        header=(source, target) if table.guessed else None,
     )
 
 
@@ -109,14 +119,14 @@ def undirected(
     if not len(source):
         raise UserError("the graph has no edge between two different nodes")
 
-    key, once = _merge(source * nodes + target, weight)
+    key, once = merge(source * nodes + target, weight)
     if merged := len(source) - len(key):
         plain = weight is None or (weight == weight[0]).all()
         kept = "" if plain else ", the largest weight kept"
         notes.append(f"{how_many(merged, 'duplicate edge')} merged{kept}")
     row, column = key // nodes, key % nodes
     both = np.concatenate([key, column * nodes + row])
-    full, weight = _merge(both, None if once is None else np.concatenate([once, once]))
+    full, weight = merge(both, None if once is None else np.concatenate([once, once]))
     if len(full) != len(key):
         notes.append(f"made undirected: {len(key):,} -> {len(full):,} entries")
     if once is not None and weight is not None:
@@ -128,7 +138,7 @@ def undirected(
     return np.stack([full // nodes, full % nodes]), weight, notes
 
 
-def _merge(key: Positions, weight: Weights | None) -> tuple[Positions, Weights | None]:
+def merge(key: Positions, weight: Weights | None) -> tuple[Positions, Weights | None]:
     """Each key once, sorted, with its largest weight."""
     order = np.argsort(key, kind="stable")
     key = key[order]

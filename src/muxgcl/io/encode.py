@@ -21,6 +21,7 @@ from torch import Tensor
 from muxgcl.errors import UserError
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.safety import check_size, how_many, listed, quoted
+from muxgcl.io.structure import NAMES
 from muxgcl.io.table import Dense, Matrix, Place, is_bag, is_number, to_dense
 
 MOST_CATEGORIES = 256
@@ -41,10 +42,20 @@ class Encoding:
     Args:
         numbers: a column's shift and scale; its feature is `(value - shift) / scale`.
         categories: a column's texts, one feature each.
+        structure: whether features made from the edges stand beside the columns.
     """
 
     numbers: dict[str, tuple[float, float]] = field(default_factory=dict)
     categories: dict[str, list[str]] = field(default_factory=dict)
+    structure: bool = False
+
+    def names(self, features: int) -> list[str]:
+        """Of so many features: `age`, `city=Oslo`, then what was made from edges; else places."""
+        one_hot = [f"{name}={text}" for name, texts in self.categories.items() for text in texts]
+        found = [*self.numbers, *one_hot]
+        if self.structure or (not found and features == len(NAMES)):
+            found += NAMES
+        return found or [str(place) for place in range(features)]
 
     @property
     def changes(self) -> bool:
@@ -54,13 +65,14 @@ class Encoding:
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON; `from_dict` brings it back exactly."""
         numbers = {name: list(rule) for name, rule in self.numbers.items()}
-        return {"numbers": numbers, "categories": self.categories}
+        stored = {"numbers": numbers, "categories": self.categories}
+        return {**stored, "structure": True} if self.structure else stored
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
         """The encoding that `as_dict` wrote."""
         numbers = {name: (shift, scale) for name, (shift, scale) in stored["numbers"].items()}
-        return cls(numbers, dict(stored["categories"]))
+        return cls(numbers, dict(stored["categories"]), bool(stored.get("structure")))
 
 
 def learn_encoding(table: NodeTable, *, scale: bool = True) -> tuple[Encoding, list[str]]:

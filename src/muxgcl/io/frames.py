@@ -7,7 +7,7 @@ import numpy as np
 
 from muxgcl.errors import UserError
 from muxgcl.io.ids import Ids, ids_of
-from muxgcl.io.roles import EdgeColumns, NodeColumns, check_names
+from muxgcl.io.roles import EdgeColumns, NodeColumns, check_names, numbers_rows
 from muxgcl.io.table import Block, Dense, Table, check_finite, counted, settle
 
 
@@ -19,9 +19,13 @@ def is_frame(source: object) -> bool:
 
 def read_frame(frame: Any, columns: EdgeColumns | NodeColumns, name: str) -> Table:
     """Read the columns that are asked for; an index of nodes that says anything comes first."""
+    notes: tuple[str, ...] = ()
     silent = frame.index.name is None and isinstance(frame.index, sys.modules["pandas"].RangeIndex)
-    if isinstance(columns, NodeColumns) and not silent:
-        frame = frame.reset_index()
+    if isinstance(columns, NodeColumns) and not silent and not frame.empty:
+        if frame.index.nlevels == 1 and frame.index.name is None and _numbers_rows(frame, columns):
+            notes = (f"{name}: its index numbers the rows, not used",)
+        else:
+            frame = frame.reset_index()
     if frame.empty:
         raise UserError(f"{name} has no rows")
     names = check_names(name, [str(column) for column in frame.columns])
@@ -30,7 +34,16 @@ def read_frame(frame: Any, columns: EdgeColumns | NodeColumns, name: str) -> Tab
     values = {column: _values(frame[column], column, name) for column in choice.values}
     kept = {column: _kept(frame[column]) for column in choice.kept}
     rows = Block.of(len(frame), kept, values)
-    return Table(name=name, columns=names, rows=rows, place=counted("row"))
+    return Table(name=name, columns=names, rows=rows, place=counted("row"), notes=notes)
+
+
+def _numbers_rows(frame: Any, columns: NodeColumns) -> bool:
+    """Of an index without a name."""
+    first = frame.iloc[:, 0] if frame.shape[1] else None
+    texts = first is not None and first.dtype.kind not in "iufbmM" and bool(first.is_unique)
+    names = [str(column).strip() for column in frame.columns]
+    integers = frame.index.dtype.kind in "iu"
+    return numbers_rows(columns, names, integers=integers, named=texts)
 
 
 def _kept(column: Any) -> Ids:

@@ -1,15 +1,20 @@
 """Graphs from anywhere: files of several formats, a folder, or objects in memory → one `Loaded`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.io.array_folder import is_array_folder, read_array_folder
 from muxgcl.io.assemble import Loaded, assemble
 from muxgcl.io.encode import Encoding
-from muxgcl.io.nodes import NodeTable
+from muxgcl.io.ids import positions
+from muxgcl.io.memory import is_edges
+from muxgcl.io.nodes import NodeTable, only
+from muxgcl.io.ogb import is_ogb_folder, read_ogb_folder
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table
 from muxgcl.tensors import is_pyg
@@ -27,22 +32,31 @@ def load(
     source_column: str | None = None,
     target_column: str | None = None,
     weight_column: str | None = None,
+    edge_type_column: str | None = None,
     id_column: str | None = None,
     label_column: str | None = None,
     header: bool | None = None,
+    directed: bool = False,
+    include: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+    structure: bool | None = None,
     scale: bool = True,
     encoding: Encoding | None = None,
 ) -> Loaded:
     """Load a graph.
 
-    Nodes come in the order of the table of features (or of `nodes.*`, or of a graph that brings
-    attributes), else sorted by id. Integer ids and the same ids as text give the same graph.
+    Nodes come in the order of the table of features (or of `nodes.*`), else in that of a graph that
+    lists its nodes (NetworkX, GraphML, GEXF, PyG, a matrix), else sorted by id. Integer ids and the
+    same ids as text give the same graph.
 
     Args:
         source: an edge list (`.csv`, `.tsv`, `.txt`, `.parquet`), a folder with `edges.*` and maybe
-            `nodes.*`, a folder of arrays as `make_sbm` writes it, a GNN-benchmark `.npz`, GraphML,
-            GEXF; or a PyG `Data`, a NetworkX graph, a scipy adjacency matrix, a pandas frame of
-            edges, an edge index; or a pair of one of these and its features.
+            `nodes.*`, a folder of arrays as `make_sbm` writes it, a folder of the Open Graph
+            Benchmark (ogbn-arxiv, -products, -papers100M), a GNN-benchmark `.npz`, GraphML, GEXF;
+            or a PyG `Data`, a NetworkX graph, an adjacency matrix (scipy's, or a square array), a
+            pandas frame of edges, an edge index [2, edges] or one edge a row [edges, 2], a list of
+            (source, target) or (source, target, weight); or a pair of one of these and its
+            features.
         features: a table joined by id (`.csv`, `.parquet`, a frame), or a matrix whose rows are the
             nodes 0, 1, ... (`.npy`, `.npz`, an array, a tensor, a scipy matrix).
         labels: the same for labels, an array with one for each node; may be the very file of
@@ -50,9 +64,16 @@ def load(
         source_column: where an edge begins; default: a usual name, else the first column.
         target_column: where it ends; default: a usual name, else the second column.
         weight_column: its weight; default: a column called `weight`, if there is one.
+        edge_type_column: its type, for `mux-hop`; default: all edges are of one type.
         id_column: the ids in tables of nodes; default: the first column.
         label_column: the labels; default: a column called `label`, `class` or `y`, if there is one.
         header: whether text files begin with a line of names; default: looked for.
+        directed: keep the directions of edges, for `mux-hop`; by default edges go both ways.
+        include: the columns that may become features, by name or pattern (`"word_*"`); all others
+            are left out.
+        exclude: columns that do not become features.
+        structure: True to add features made from the edges (degree and position) to the columns;
+            without columns they are made anyway.
         scale: False to keep all numbers as they are.
         encoding: that of an earlier graph, so that the same columns become the same features.
 
@@ -65,32 +86,66 @@ def load(
         >>> loaded.notes
         ['made undirected: 3 -> 6 entries', '3 columns of 0 and 1 kept as they are']
     """
-    if isinstance(source, tuple | list):
+    if isinstance(source, tuple | list) and not is_edges(source):
         if len(source) != 2 or features is not None:
             raise UserError(
-                f"expected a graph or a pair (graph, features), got {len(source)} parts"
+                "expected a graph, a pair (graph, features) or a list of edges such as "
+                f"[(0, 1), (1, 2)], got {len(source)} parts"
             )
         source, features = source
+    if encoding is not None and not encoding.structure and structure:
+        raise UserError("features made from edges were asked for, but the encoding has none")
     apart = labels is not None and not same_table(features, labels)
-    edge_columns = EdgeColumns(source_column, target_column, weight_column)
-    columns = NodeColumns(id_column, label_column, label_elsewhere=apart)
+    edge_columns = EdgeColumns(source_column, target_column, weight_column, edge_type_column)
+    columns = NodeColumns(
+        id_column,
+        label_column,
+        label_elsewhere=apart,
+        include=_names(include),
+        exclude=_names(exclude),
+    )
     folder = Path(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
     own: NodeTable | None
+    masks: dict[str, Tensor] = {}
     if folder is not None and is_array_folder(folder):
         edges, own = read_array_folder(folder)
+    elif folder is not None and is_ogb_folder(folder):
+        edges, own, masks = read_ogb_folder(folder)
     else:
         if folder is not None:
             source, beside = in_folder(folder)
             features = beside if features is None else features
         edges, own = read_graph(source, edge_columns, columns, header)
+    if edge_type_column is not None and edges.kind is None:
+        raise UserError(
+            f"{edges.name}: types of edges are a column of an edge list, or an attribute of the "
+            "edges of a NetworkX graph, GraphML or GEXF"
+        )
     nodes = own if features is None else read_nodes(features, "the features", columns, header)
+    nodes = nodes if nodes is None else only(nodes, columns)
+    if edges.header and nodes is not None and (positions([*edges.header], nodes.ids) >= 0).all():
+        edges, _ = read_graph(source, edge_columns, columns, False)  # two nodes are no header
     named = None
     if apart:
         only_labels = NodeColumns(id_column, label_column, features=False)
         named = read_nodes(labels, "the labels", only_labels, header)
     elif (nodes is None or nodes.labels is None) and (label_column or labels is not None):
         raise UserError("labels were asked for, but no table of nodes has a column of labels")
-    loaded = assemble(edges, nodes, named, encoding=encoding, scale=scale)
-    if is_pyg(source) and own is not None and np.array_equal(loaded.ids, own.ids):
-        loaded.tensors.update({mask: source[mask] for mask in MASKS if mask in source})
+    loaded = assemble(
+        edges,
+        nodes,
+        named,
+        encoding=encoding,
+        scale=scale,
+        directed=directed,
+        structure=bool(structure),
+    )
+    if is_pyg(source):
+        masks = {mask: source[mask] for mask in MASKS if mask in source}
+    if own is not None and np.array_equal(loaded.ids, own.ids):
+        loaded.tensors.update(masks)
     return loaded
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given or ())

@@ -85,6 +85,7 @@ def nodes_in_order(
         place=place,
         notes=notes,
         numbered=ids is None,
+        placed=True,
     )
 
 

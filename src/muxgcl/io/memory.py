@@ -1,4 +1,4 @@
-"""Graphs held in memory: PyG's `Data`, a scipy adjacency matrix, an edge index."""
+"""Graphs held in memory: PyG's `Data`, an adjacency matrix, an edge index, a list of edges."""
 
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from scipy.sparse import coo_array
 
 from muxgcl.errors import UserError
 from muxgcl.io.edges import EdgeList
+from muxgcl.io.ids import ids_of
 from muxgcl.io.matrices import nodes_in_order
 from muxgcl.io.nodes import NodeTable, no_numbers
 from muxgcl.io.safety import how_many
@@ -43,13 +44,67 @@ def read_data(data: "Data") -> tuple[EdgeList, NodeTable]:
     return edges, table
 
 
+def read_array(array: Any) -> tuple[EdgeList, NodeTable | None]:
+    """An array or a tensor: an edge index, one edge a row, or a dense adjacency matrix.
+
+    Integers of shape [2, edges] are an edge index, of shape [edges, 2] one edge a row. Any other
+    square matrix of numbers is an adjacency matrix; of shape [2, 2], integers are an edge index.
+    """
+    if isinstance(array, torch.Tensor) and array.layout != torch.strided:
+        array = array.to_dense()
+    values = _array(array)
+    square = values.ndim == 2 and values.shape[0] == values.shape[1]
+    whole = values.dtype.kind in "iu"
+    if square and values.dtype.kind in "biuf" and not (whole and len(values) == 2):
+        return read_adjacency(coo_array(values))
+    if whole and values.ndim == 2 and values.shape[1] == 2 != values.shape[0]:
+        values = values.T
+    return read_edge_index(values), None
+
+
+def is_edges(source: Any) -> bool:
+    """Whether this is a list of edges: pairs of ids, or triples with a weight, each a tuple."""
+    return (
+        isinstance(source, list | tuple)
+        and len(source) > 0
+        and all(
+            isinstance(edge, tuple)
+            and len(edge) == len(source[0])
+            and len(edge) in (2, 3)
+            and all(isinstance(end, str | int | np.integer) for end in edge[:2])
+            for edge in source
+        )
+    )
+
+
+def read_edges(edges: Any) -> EdgeList:
+    """A list of (source, target) or (source, target, weight); ids are whole numbers or text."""
+    weight = None
+    if len(edges[0]) == 3:
+        for row, edge in enumerate(edges):
+            if not isinstance(edge[2], int | float | np.number):
+                raise UserError(
+                    f"the list of edges, edge {row}: the third entry is the weight: expected a "
+                    f"number, got {type(edge[2]).__name__}"
+                )
+        weight = np.array([edge[2] for edge in edges], dtype=np.float32)
+    ends = ids_of([edge[0] for edge in edges] + [edge[1] for edge in edges])
+    return EdgeList(
+        name="the list of edges",
+        source=ends[: len(edges)],
+        target=ends[len(edges) :],
+        weight=weight,
+        place=counted("edge", first=0),
+    )
+
+
 def read_edge_index(edge_index: Any, weight: Any = None) -> EdgeList:
     """An integer tensor or array of shape [2, edges], nodes numbered from 0."""
     ends = _array(edge_index)
     if ends.ndim != 2 or ends.shape[0] != 2 or ends.dtype.kind not in "iu":
         raise UserError(
-            f"an edge index must be integers of shape [2, edges], "
-            f"got {ends.dtype} of shape {list(ends.shape)}"
+            "expected an edge index (integers of shape [2, edges] or [edges, 2]) or a square "
+            f"adjacency matrix, got {ends.dtype} of shape {list(ends.shape)}"
         )
     ends = ends.astype(np.int64)
     if weight is not None:

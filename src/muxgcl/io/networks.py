@@ -1,8 +1,7 @@
 """NetworkX graphs, and the two XML formats that NetworkX reads: GraphML and GEXF."""
 
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -10,8 +9,9 @@ from xml.parsers import expat
 import numpy as np
 
 from muxgcl.errors import UserError
+from muxgcl.io.cells import read_texts
 from muxgcl.io.edges import EdgeList, Weights
-from muxgcl.io.ids import Ids, ids_of, in_order
+from muxgcl.io.ids import Ids, ids_of
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.roles import LABELS, EdgeColumns, NodeColumns, find
 from muxgcl.io.safety import XML_GROWTH, check_file, parsing, quoted
@@ -77,10 +77,7 @@ def read_network(
     shown: Sequence[str] = (),
     ignored: Sequence[str] = (),
 ) -> Network:
-    """Edges with their weights, and nodes with their attributes.
-
-    Nodes keep the graph's order if any has an attribute; otherwise they are sorted by id.
-    """
+    """Edges with their weights, and nodes with their attributes, in the graph's order."""
     if edges.source is not None or edges.target is not None:
         raise UserError(f"{name}: a source or target column is for edge lists only")
     if not len(graph):
@@ -95,8 +92,20 @@ def read_network(
         source=ids_of([known[source] for source, *_ in entries]),
         target=ids_of([known[target] for _, target, _ in entries]),
         weight=_weights([weight for *_, weight in entries], name),
+        kind=_kinds(graph, edges, name),
+        mirrored=not graph.is_directed(),
     )
     return listing, _nodes(graph, ids, nodes, name, shown, ignored)
+
+
+def _kinds(graph: Any, edges: EdgeColumns, name: str) -> Ids | None:
+    """The attribute that is the type of an edge; every edge must have it."""
+    if edges.kind is None:
+        return None
+    given = [kind for *_, kind in graph.edges(data=edges.kind)]
+    if None in given:
+        raise UserError(f"{name}: not every edge has an attribute {quoted(edges.kind)}")
+    return ids_of(given)
 
 
 def _weights(given: list[Any], name: str) -> Weights | None:
@@ -127,17 +136,16 @@ def _nodes(
         return f"node {quoted(str(ids[row]))}"
 
     records = [attributes for _, attributes in graph.nodes(data=True)]
-    keys = list(dict.fromkeys(key for record in records for key in record if key not in ignored))
+    keys = [key for key in merged_order(map(list, records)) if key not in ignored]
     cells = {str(key): [record.get(key) for record in records] for key in keys}
     label = columns.label if columns.label is None else find(columns.label, name, list(cells))
     if label is None:
         label = next((key for key in cells if key.lower() in LABELS and key not in shown), None)
     values: dict[str, Dense | list[str]] = {}
-    for key, column in cells.items():
-        if key != label and key not in shown:
-            values |= _column(column, key, name, place)
-    rows = Block.of(len(records), {}, values)
-    table = NodeTable(
+    for key in columns.wanted(name, [key for key in cells if key != label and key not in shown]):
+        values |= _column(cells[key], key, name, place)
+    rows, read = read_texts(Block.of(len(records), {}, values), list(values), name, place)
+    return NodeTable(
         name=name,
         ids=ids,
         numbers=rows.numbers,
@@ -146,11 +154,32 @@ def _nodes(
         shown={key: _texts(cells[key]) for key in shown if key in cells},
         labels=None if label is None else ids_of(cells[label]),
         place=place,
-        notes=() if label is None else (f"{quoted(label)} is the label, not a feature",),
+        notes=(
+            *(() if label is None else (f"{quoted(label)} is the label, not a feature",)),
+            *read,
+        ),
     )
-    if set(cells) <= set(shown):
-        return replace(table, ids=in_order(ids), shown={})
-    return table
+
+
+def merged_order(records: Iterable[list[Any]]) -> list[Any]:
+    """Every attribute once, in an order that agrees with that of each node where they agree.
+
+    A node that lacks an attribute has no say about it: what another node has before `b` comes
+    before `b`, even if the first node begins with `b`.
+    """
+    merged: list[Any] = []
+    seen: set[tuple[Any, ...]] = set()
+    for record in records:
+        if tuple(record) in seen:
+            continue
+        seen.add(tuple(record))
+        at = len(merged)
+        for key in reversed(record):
+            if key in merged:
+                at = merged.index(key)
+            else:
+                merged.insert(at, key)
+    return merged
 
 
 def _column(cells: list[Any], key: str, name: str, place: Place) -> dict[str, Dense | list[str]]:

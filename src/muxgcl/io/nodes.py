@@ -1,11 +1,13 @@
 """What is known about the nodes: ids, columns, labels."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from muxgcl.errors import UserError
+from muxgcl.io.cells import read_texts
 from muxgcl.io.ids import Ids, as_text, first_repeat, positions
+from muxgcl.io.roles import NodeColumns
 from muxgcl.io.safety import LONGEST_NAME, quoted
 from muxgcl.io.table import Dense, Matrix, Place, Table, counted
 
@@ -26,6 +28,7 @@ class NodeTable:
     place: Place = field(default_factory=lambda: counted("row"))
     notes: tuple[str, ...] = ()
     numbered: bool = False  # rows are the nodes 0, 1, ...: there should be one for each
+    placed: bool = False  # columns have no names but their places
 
     def __post_init__(self) -> None:
         check_ids(self.ids, self.name, self.place)
@@ -37,6 +40,16 @@ class NodeTable:
             )
 
 
+def only(table: NodeTable, columns: NodeColumns) -> NodeTable:
+    """Those columns of a matrix that are wanted; a table with names was read without the others."""
+    if not table.placed or not (columns.include or columns.exclude):
+        return table
+    names = columns.wanted(table.name, table.number_names)
+    at = {name: place for place, name in enumerate(table.number_names)}
+    numbers = table.numbers[:, [at[name] for name in names]]
+    return replace(table, numbers=numbers, number_names=names)
+
+
 def no_numbers(rows: int) -> Dense:
     """The matrix of a table without numbers."""
     return np.zeros((rows, 0), dtype=np.float32)
@@ -44,8 +57,8 @@ def no_numbers(rows: int) -> Dense:
 
 def node_table(table: Table, id_column: str, label_column: str | None) -> NodeTable:
     """A table's rows as nodes."""
-    rows = table.rows
-    note = f"{table.name}: column {quoted(label_column)} is the label, not a feature"
+    rows, read = read_texts(table.rows, table.columns, table.name, table.place)
+    label = f"{table.name}: column {quoted(label_column)} is the label, not a feature"
     return NodeTable(
         name=table.name,
         ids=rows.kept[id_column],
@@ -54,7 +67,7 @@ def node_table(table: Table, id_column: str, label_column: str | None) -> NodeTa
         text=rows.text,
         labels=None if label_column is None else rows.kept[label_column],
         place=table.place,
-        notes=() if label_column is None else (note,),
+        notes=(*table.notes, *(() if label_column is None else (label,)), *read),
     )
 
 

@@ -1,5 +1,7 @@
 """Parquet, read in batches; needs pyarrow (the `io` extra)."""
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,8 +10,8 @@ import numpy as np
 
 from muxgcl.errors import UserError
 from muxgcl.io.ids import Ids, ids_of
-from muxgcl.io.roles import Choice, EdgeColumns, NodeColumns, check_names
-from muxgcl.io.safety import check_file, check_size, parsing, quoted
+from muxgcl.io.roles import Choice, EdgeColumns, NodeColumns, check_names, numbers_rows
+from muxgcl.io.safety import check_file, check_size, listed, parsing, quoted
 from muxgcl.io.table import (
     CELLS,
     Block,
@@ -26,6 +28,7 @@ from muxgcl.io.table import (
 SUFFIXES = (".parquet", ".pq")
 CELL_BYTES = 4
 TEXT_BYTES = 60  # of a Python string, beside its characters
+_UNNAMED = re.compile(r"__index_level_[0-9]+__")
 BATCH = 1024  # rows at least: each column of a batch has its cost
 
 
@@ -35,15 +38,13 @@ def read_parquet(path: Path, columns: EdgeColumns | NodeColumns) -> Table:
     try:
         from pyarrow.parquet import ParquetFile
     except ImportError as missing:
-        raise UserError(
-            f"{path}: reading Parquet needs pyarrow; pip install 'muxgcl[io]'"
-        ) from missing
+        raise UserError(f"{path}: reading Parquet needs pyarrow; pip install pyarrow") from missing
     # text stays coded by a dictionary until its length is known: a word of a megabyte that a file
     # holds once may stand in every row
     with parsing(path, "Parquet"), ParquetFile(path) as plain:
         texts = [field.name for field in plain.schema_arrow if _is_text(field.type)]
     with parsing(path, "Parquet"), ParquetFile(path, read_dictionary=texts) as file:
-        stored = list(file.schema_arrow.names)
+        stored, notes = _without_row_numbers(file, path, columns, texts)
         names = check_names(str(path), stored)
         choice = columns.choose(str(path), names)
         wanted = dict(zip(names, stored, strict=True))
@@ -54,7 +55,42 @@ def read_parquet(path: Path, columns: EdgeColumns | NodeColumns) -> Table:
         rows = gather(lambda as_text: _blocks(file, path, wanted, choice, as_text))
         if rows is None:
             raise UserError(f"{path} has no rows")
-    return Table(name=str(path), columns=names, rows=rows, place=counted("row"))
+    return Table(name=str(path), columns=names, rows=rows, place=counted("row"), notes=notes)
+
+
+def _without_row_numbers(
+    file: Any, path: Path, columns: EdgeColumns | NodeColumns, texts: list[str]
+) -> tuple[list[str], tuple[str, ...]]:
+    """The columns, a pandas index of nodes first, as in a frame; one that numbers rows is left out.
+
+    Pandas writes an index that has no name under one of its own, `__index_level_0__`.
+    """
+    stored = list(file.schema_arrow.names)
+    try:
+        about = json.loads((file.schema_arrow.metadata or {}).get(b"pandas", b"{}"))
+        index = [one for one in about.get("index_columns", []) if one in stored]
+    except (ValueError, AttributeError, TypeError):  # not what pandas writes
+        index = []
+    unnamed = [name for name in stored if _UNNAMED.fullmatch(name)]
+    others = [name for name in stored if name not in unnamed]
+    note = f"{path}: {listed(unnamed)} numbers the rows, not used"
+    if isinstance(columns, EdgeColumns):
+        return (others, (note,)) if unnamed else (stored, ())
+    if len(unnamed) == 1:
+        named = others[:1] if others and others[0] in texts else []
+        differ = any(_all_different(file, path, name) for name in named)
+        if numbers_rows(columns, others, integers=unnamed[0] not in texts, named=differ):
+            return others, (note,)
+    first_ones = [name for name in stored if name in index or name in unnamed]
+    return [*first_ones, *(name for name in stored if name not in first_ones)], ()
+
+
+def _all_different(file: Any, path: Path, name: str) -> bool:
+    import pyarrow.compute as compute
+
+    check_size(str(path), _unpacked(file.metadata, {name}))
+    column = file.read(columns=[name]).column(0)
+    return len(compute.unique(column)) == len(column)
 
 
 def _blocks(

@@ -4,15 +4,18 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from muxgcl.errors import UserError
+from muxgcl.io.cells import looks_numeric
+from muxgcl.io.ids import Ids
 from muxgcl.io.safety import listed, quoted
 from muxgcl.io.table import is_number
 
 ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("source_id", "target_id"))
 LABELS = ("label", "labels", "class", "y")
 _USUAL = {end for pair in ENDS for end in pair} | {"node", "name", "u", "v", "index"}
-_ID = re.compile(r"id|ids|.*[_ ]id|.*[a-z]I[dD]|ID|Id")
+_ID = re.compile(r"id|ids|.*[_ ](id|ID)|.*[a-z]I[dD]|ID|Id|[nN]ode")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,13 @@ class EdgeColumns:
     source: str | None = None
     target: str | None = None
     weight: str | None = None
+    kind: str | None = None  # the type of an edge
 
     @property
     def named(self) -> list[str]:
         """The names that the user gave."""
-        return [name for name in (self.source, self.target, self.weight) if name is not None]
+        given = (self.source, self.target, self.weight, self.kind)
+        return [name for name in given if name is not None]
 
     def ends(self, table: str, columns: list[str]) -> tuple[str, str]:
         """Source and target: as named, by a usual pair of names, or the first two columns."""
@@ -60,9 +65,21 @@ class EdgeColumns:
         return usual[0] if usual else None
 
     def choose(self, table: str, columns: list[str]) -> Choice:
-        """Read the two ends, and the weight if there is one."""
-        weight = self.weights(table, columns)
-        return Choice(list(self.ends(table, columns)), [] if weight is None else [weight])
+        """Read the two ends, the weight if there is one, and the type if it is asked for."""
+        weight, kind = self.weights(table, columns), self.kinds(table, columns)
+        kept = [*self.ends(table, columns), *([] if kind is None else [kind])]
+        return Choice(kept, [] if weight is None else [weight])
+
+    def kinds(self, table: str, columns: list[str]) -> str | None:
+        """The type of an edge, where it is named; neither an end nor the weight."""
+        if self.kind is None:
+            return None
+        found = find(self.kind, table, columns)
+        if found in (*self.ends(table, columns), self.weights(table, columns)):
+            raise UserError(
+                f"{table}: the column {quoted(found)} cannot be the type of an edge too"
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +90,8 @@ class NodeColumns:
     label: str | None = None
     features: bool = True  # whether the other columns are wanted
     label_elsewhere: bool = False  # the label is in another file; here it is only kept out
+    include: tuple[str, ...] = ()  # these columns alone, by name or pattern
+    exclude: tuple[str, ...] = ()  # all but these
 
     @property
     def named(self) -> list[str]:
@@ -102,7 +121,45 @@ class NodeColumns:
         label = self.labels(table, columns)
         kept = [self.ids(table, columns), *([] if label is None else [label])]
         rest = [column for column in columns if column not in kept]
-        return Choice(kept, rest if self.features else [])
+        return Choice(kept, self.wanted(table, rest) if self.features else [])
+
+    def wanted(self, table: str, columns: list[str]) -> list[str]:
+        """Those of the columns that may become features; every name must be one of them."""
+        for pattern in (*self.include, *self.exclude):
+            if not any(_matches(column, pattern) for column in columns):
+                raise UserError(
+                    f"{table} has no column {quoted(pattern)} to include or exclude; "
+                    f"its features are {listed(columns)}"
+                )
+        return [
+            column
+            for column in columns
+            if (not self.include or any(_matches(column, one) for one in self.include))
+            and not any(_matches(column, one) for one in self.exclude)
+        ]
+
+
+def _matches(column: str, pattern: str) -> bool:
+    return column == pattern or fnmatchcase(column, pattern)
+
+
+def names_ids(column: str) -> bool:
+    """Whether a column is called as ids are."""
+    return _ID.fullmatch(column) is not None
+
+
+def numbers_rows(ids: NodeColumns, columns: list[str], *, integers: bool, named: bool) -> bool:
+    """Whether an index without a name merely numbers the rows, the ids being in a column.
+
+    Args:
+        ids: what the user has named.
+        columns: the columns beside the index.
+        integers: whether the index holds integers.
+        named: whether the first of the columns holds texts that are all different.
+    """
+    if ids.id is not None:
+        return ids.id in columns
+    return integers and (named or any(map(names_ids, columns)))
 
 
 def find(name: str, table: str, columns: list[str]) -> str:
@@ -121,21 +178,48 @@ def check_names(table: str, columns: list[str]) -> list[str]:
     return columns
 
 
-def is_header(rows: list[list[str]], *, named: list[str], assume: bool) -> bool:
-    """Whether the first row names the columns.
+def is_header(rows: list[list[str]], *, named: list[str], nodes: bool) -> bool | None:
+    """Whether the first row names the columns; None where only the whole edge list can tell.
 
-    It does where it holds the names that the user gave, begins with a usual name, or has a word
-    above a column of numbers. It does not where a number heads a column of numbers. Rows of words
-    alone do not tell: a table of nodes is then assumed to have a header, an edge list to have none.
+    It does where it holds the names that the user gave or a usual pair of names, or has a word
+    above a column of numbers. It does not where a number heads a column of numbers. A table of
+    nodes that is words alone is assumed to have a header; for an edge list see `stands_apart`.
     """
     first = [cell.strip() for cell in rows[0]]
     words = [name for name in named if not name.isdecimal()]
     if words and set(words) <= set(first):
         return True
-    if first[0].lower() in _USUAL or _ID.fullmatch(first[0]):
+    lower = {cell.lower() for cell in first}
+    if any({*pair} <= lower for pair in ENDS):
+        return True
+    if nodes and (first[0].lower() in _USUAL or names_ids(first[0])):
         return True
     below = [[row[place].strip() for row in rows[1:]] for place in range(len(first))]
-    numeric = [any(column) and all(map(is_number, filter(None, column))) for column in below]
-    if any(yes and not is_number(cell) for cell, yes in zip(first, numeric, strict=True)):
+    numeric = [any(column) and all(map(looks_numeric, filter(None, column))) for column in below]
+    if any(yes and not looks_numeric(cell) for cell, yes in zip(first, numeric, strict=True)):
         return True
-    return assume and not any(map(is_number, first))
+    if any(map(looks_numeric, first)) or len(words) < len(named):
+        return False
+    return True if nodes else None
+
+
+def stands_apart(source: Ids, target: Ids) -> bool:
+    """Whether the first row of an edge list of words is a header: neither word occurs again.
+
+    Nor may anything below look like it: `n1` and `n7` are of one kind.
+    """
+    if len(source) < 2 or not (isinstance(source, list) and isinstance(target, list)):
+        return False
+    first = {source[0], target[0]}
+    if len(first) < 2 or "" in first or any(map(is_number, first)):
+        return False
+    below = {*source[1:], *target[1:]}
+    if first & below:
+        return False
+    kinds = {_kind(one) for one in first if _kind(one) != one}
+    return not kinds or kinds.isdisjoint(map(_kind, below))
+
+
+def _kind(name: str) -> str:
+    """A name with every number in it written alike."""
+    return re.sub(r"[0-9]+", "0", name) if not name.isalpha() else name

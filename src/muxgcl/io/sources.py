@@ -13,7 +13,7 @@ from muxgcl.io.benchmark import read_graph_npz
 from muxgcl.io.edges import EdgeList, edge_list
 from muxgcl.io.frames import is_frame, read_frame
 from muxgcl.io.matrices import nodes_in_order, read_matrix_file
-from muxgcl.io.memory import read_adjacency, read_data, read_edge_index
+from muxgcl.io.memory import is_edges, read_adjacency, read_array, read_data, read_edges
 from muxgcl.io.nodes import NodeTable, no_numbers, node_table
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.safety import check_file, listed, parsing
@@ -39,10 +39,12 @@ def read_graph(
     if issparse(source):
         return read_adjacency(source)
     if isinstance(source, torch.Tensor | np.ndarray):
-        return read_edge_index(source), None
+        return read_array(source)
+    if is_edges(source):
+        return read_edges(source), None
     raise UserError(
         f"cannot load a graph from {type(source).__name__}; expected a path, PyG Data, a NetworkX "
-        "graph, a scipy matrix, a pandas frame or an edge index"
+        "graph, an adjacency matrix, a pandas frame, an edge index or a list of tuples"
     )
 
 

@@ -1,4 +1,4 @@
-"""Features of a graph that brings none: a node's degree and its position, from the edges alone.
+"""Features of a graph that brings none, or beside its own: degree and position, from edges alone.
 
 Degree: one of 16 bins, each twice as wide as the last. Position: every node is given 32 signs by a
 hash of its id, and a node's position is the average of signs three steps around it, scaled to unit
@@ -10,8 +10,11 @@ everywhere, and a node far from a change keeps its own.
 from hashlib import blake2b
 
 import numpy as np
+import torch
+from jaxtyping import Float
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array
+from torch import Tensor
 
 from muxgcl.io.ids import Ids, as_text
 from muxgcl.io.safety import check_size
@@ -37,6 +40,21 @@ def structural_features(edge_index: NDArray[np.int64], ids: Ids) -> NDArray[np.f
     length = np.linalg.norm(position, axis=1, keepdims=True)
     position /= np.where(length > 0, length, 1)
     return np.hstack([np.eye(BINS)[bin_of], position]).astype(np.float32)
+
+
+NAMES = [*(f"degree bin {at}" for at in range(BINS)), *(f"position {at}" for at in range(SIGNS))]
+
+
+def with_structure(
+    x: Tensor | None, edge_index: NDArray[np.int64], ids: Ids
+) -> Float[Tensor, "n f"]:
+    """These features, and beside them those made from edges; without any, the latter alone."""
+    made = torch.from_numpy(structural_features(edge_index, ids))
+    if x is None:
+        return made
+    if x.layout == torch.strided:
+        return torch.cat([x, made], 1)
+    return torch.cat([x, made.to_sparse_coo()], 1).coalesce()
 
 
 def _signs(ids: Ids) -> NDArray[np.float64]:

@@ -59,6 +59,8 @@ class Table:
     rows: Block
     place: Place
     headless: bool = False  # no header was found: columns are called "1", "2", ...
+    guessed: bool = False  # that the first line is a header
+    notes: tuple[str, ...] = ()
 
 
 def gather(read: Callable[[frozenset[str]], Iterator[Block]]) -> Block | None:

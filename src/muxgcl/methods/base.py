@@ -45,6 +45,7 @@ class Method(nn.Module, ABC):
     Config: ClassVar[type[Any]]
     inductive: ClassVar[bool] = True  # can embed a graph it was not trained on
     samples: ClassVar[bool] = False  # its contrast can be over a sample of the nodes
+    kinds: ClassVar[bool] = False  # looks at directions and types of edges
     trainable: ClassVar[bool] = True  # has something to train; if not, its loss has no terms
     capturable: bool = True  # the step can do without host-side decisions
     static: bool = False  # and does, even where a look at the data would save work

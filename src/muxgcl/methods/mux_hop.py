@@ -12,6 +12,16 @@ embedding; a node without edges has f(x) at every scale.
 The projector's first layer is linear up to its bias, so it goes before the propagation:
 $\hat A^k (f(X) P) = (\hat A^k f(X)) P$ has fewer columns to propagate.
 
+A directed graph has two propagations: $\vec A = D_{in}^{-1/2} (A + I) D_{out}^{-1/2}$ along the
+edges, where $A_{ij}$ weighs the edge from j to i, and $\vec A^\top$ against them. Each takes the
+place of $\hat A$ in turn. The loss is the mean of both; the embedding has the scales of both side
+by side, each divided by $\sqrt 2$ (scale 0 is the same for both, and is there once). Where every
+edge has its reverse, $\vec A = \vec A^\top = \hat A$: loss, inner products and lengths are those of
+the undirected graph. Patches are of the graph without directions.
+
+Several types of edges are propagations apart, of which the mean is taken:
+$\hat A = \frac1T \sum_t D_t^{-1/2} (A_t + I) D_t^{-1/2}$.
+
 `ema` embeds with an average of the weights, $\bar\theta_s = \bar\theta_{s-1} +
 \max(1 - m, 1/s)\,(\theta_s - \bar\theta_{s-1})$: the plain mean until it is an exponential one.
 
@@ -94,6 +104,7 @@ class MuxHop(Method):
     paper: ClassVar = "ours, after Zhao et al. 2024, https://arxiv.org/abs/2409.08010"
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
+    kinds: ClassVar = True
     Config: ClassVar = MuxHopConfig
     steps: Tensor  # so far, for the average of the weights
 
@@ -119,13 +130,7 @@ class MuxHop(Method):
             anchors=cfg.anchors,
             backend=context.backend,
         )
-        self.readout = Readout(
-            cfg.readout,
-            cfg.readout_weights,
-            cfg.readout_features,
-            last=cfg.hops,
-            raw=cfg.readout_raw,
-        )
+        self.readout = Readout.of(cfg, last=cfg.hops)
         self.capturable = graph.device.type == "cpu" or not self._in_part(graph)
         self.patches: list[Tensor] | None = None
         self.register_buffer("steps", torch.zeros(()))
@@ -146,20 +151,37 @@ class MuxHop(Method):
             )
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
-        """The weighted contrast of each scale, on two fresh views."""
-        cfg, sample, graph = self.cfg, self.context.draw(graph), self.scaled(graph)
+        """The weighted contrast of each scale, on two fresh views; the mean over directions."""
+        sample = self.context.draw(graph)
+        each = [self._loss(one, sample) for one in self.scaled(graph).directions]
+        if len(each) == 1:
+            return each[0]
+        return {name: torch.stack([terms[name] for terms in each]).mean() for name in each[0]}
+
+    def _loss(self, graph: Graph, sample: Selection | None) -> dict[str, Scalar]:
+        cfg = self.cfg
         # each of several workers with its own rows would drop entries of its own inside f
         if isinstance(sample, Sample) and self._in_part(graph):
             propagation = stacked_propagation(graph, cfg.drop_edges)
-            unit = self._of_rows(graph, propagation, sample.rows(2))
+            scales = self.contrast.scales
+            unit = self._finished(self._of_rows(graph, propagation, sample.rows(2), scales))
         else:
             view = dropped(graph, cfg.drop_edges, cfg.drop_features)
             unit = self.projected(view, self.encoder(view), self.contrast.scales, sample)
         return self.contrast(unit, self.patches, sample)
 
-    def scales(self, graph: Graph) -> list[Scale]:
-        """Every scale of two fresh views, one view below the other."""
-        view = dropped(self.scaled(graph), self.cfg.drop_edges, self.cfg.drop_features)
+    def scales(self, graph: Graph, nodes: NodeIndex | None = None) -> list[Candidates]:
+        """Every scale of two fresh views along the edges, one view below the other.
+
+        Of some nodes, if named.
+        """
+        scaled = self.scaled(graph).directions[0]
+        if nodes is not None:
+            wanted = set(range(self.cfg.hops + 1))
+            views = stacked_propagation(scaled, self.cfg.drop_edges)
+            rows = torch.cat([nodes, nodes + graph.num_nodes])
+            return [*self._of_rows(scaled, views, rows, wanted, mixed=False).values()]
+        view = dropped(scaled, self.cfg.drop_edges, self.cfg.drop_features)
         return spread(view.propagation, self.encoder(view), self.cfg.hops)
 
     def projected(
@@ -170,26 +192,35 @@ class MuxHop(Method):
         return self._finished({k: taken(mixed[k], sample) for k in sorted(wanted)})
 
     def _of_rows(
-        self, graph: Graph, propagation: SparseMatrix, rows: NodeIndex
-    ) -> dict[int, Nodes]:
-        """The same for these rows of two views, from what they depend on alone."""
-        below, wanted = self.cfg.convolutions, self.contrast.scales  # `below` hops are inside f
+        self,
+        graph: Graph,
+        propagation: SparseMatrix,
+        rows: NodeIndex,
+        wanted: set[int],
+        *,
+        mixed: bool = True,
+    ) -> dict[int, Scale]:
+        """The wanted scales at these rows of two views, from what they depend on alone.
+
+        They are ready for the projector's second part; without `mixed`, as f leaves them.
+        """
+        below = self.cfg.convolutions  # so many hops are inside f
         field = Field.of(propagation, rows, below + max(wanted))
 
         def start(rows: NodeIndex) -> Candidates:
             features = rows_of(graph.aligned_features, rows % graph.num_nodes)
             part = View(propagation, drop_entries(features, self.cfg.drop_features))
-            return self.projector.mix(self.encoder(part, field.hops[:below]))
+            nodes = self.encoder(part, field.hops[:below])
+            return self.projector.mix(nodes) if mixed else nodes
 
         alone = self.encoder.sees_rows_alone
         size = block_rows(self.encoder.widths) if alone else len(field.rows[0])
-        mixed = in_blocks(start, field.rows[0], size)
-        found = {}
+        table, found = in_blocks(start, field.rows[0], size), {}
         for k in range(max(wanted) + 1):
-            mixed = field.hops[below + k - 1] @ mixed if k > 0 else mixed
+            table = field.hops[below + k - 1] @ table if k > 0 else table
             if k in wanted:
-                found[k] = field.wanted(mixed, below + k)
-        return self._finished(found)
+                found[k] = field.wanted(table, below + k)
+        return found
 
     def _in_part(self, graph: Graph) -> bool:
         return in_part(graph.device, 2 * graph.num_nodes, self.encoder.widths)
@@ -201,15 +232,20 @@ class MuxHop(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""
-        return self.readout(self._read(graph), graph)
+        if graph.kinds is None:
+            return self.readout(self._read(self.scaled(graph)), graph)
+        return torch.cat([*self.embed_blocks(graph)])
 
     def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
-        """The same, a block of rows at a time."""
-        return self.readout.blocks(self._read(graph), graph)
+        """The same, a block of rows at a time; the directions of a scale are side by side."""
+        ways = zip(self.scaled(graph).directions, graph.directions, strict=True)
+        each = [(self._read(scaled), plain) for scaled, plain in ways]
+        same = () if self.cfg.convolutions else (0,)  # f has seen no edge
+        return self.readout.directions(each, same)
 
     def _read(self, graph: Graph) -> dict[int, Nodes]:
         """The scales of the un-augmented graph, up to the last one that is read."""
-        view = clean(self.scaled(graph))
+        view = clean(graph)
         scales = spread(view.propagation, self.network.embed(view), max(self.readout.scales))
         return dict(enumerate(scales))
 

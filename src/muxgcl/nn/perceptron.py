@@ -96,7 +96,7 @@ class Perceptron(nn.Module):
         size = rows if hops else block_rows(self.widths)
         if rows <= size:
             return self._encode(view.project(self.weights[0]), hops, fresh=False)
-        found = self.biases[-1].new_empty(rows, self.widths[-1])
+        found: Nodes = self.biases[-1].new_empty(rows, self.widths[-1])
         for some in torch.arange(rows, device=found.device).split(size):
             part = replace(view, features=rows_of(view.features, some))
             found[some] = self._encode(part.project(self.weights[0]), [], fresh=False)

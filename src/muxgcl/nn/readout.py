@@ -9,8 +9,9 @@ that weight, and with `raw` > 0 another, unit rows of the features $X$ as they a
 table of nodes x features, so its size is bounded.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Literal, get_args
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import sqrt
+from typing import Literal, Protocol, Self, get_args
 
 import torch
 
@@ -23,6 +24,19 @@ from muxgcl.shapes import Nodes, Scale
 Kind = Literal["last", "all"]
 FEATURE_BYTES = 4 << 30  # of propagated features, at most
 ROWS = 65_536  # of the embedding that are put together at a time
+
+
+class Settings(Protocol):
+    """The settings of a method that choose its readout."""
+
+    @property
+    def readout(self) -> Kind: ...  # noqa: D102
+    @property
+    def readout_weights(self) -> tuple[float, ...]: ...  # noqa: D102
+    @property
+    def readout_features(self) -> float: ...  # noqa: D102
+    @property
+    def readout_raw(self) -> float: ...  # noqa: D102
 
 
 class Readout:
@@ -63,6 +77,12 @@ class Readout:
         self.weights = {last: 1.0} if kind == "last" else {k: w for k, w in enumerate(given) if w}
         self.alone = kind == "last" and not features and not raw
 
+    @classmethod
+    def of(cls, cfg: Settings, last: int) -> Self:
+        """As a method's settings have it."""
+        weights = cfg.readout_weights
+        return cls(cfg.readout, weights, cfg.readout_features, last, cfg.readout_raw)
+
     @property
     def scales(self) -> set[int]:
         """The scales that are read."""
@@ -78,19 +98,43 @@ class Readout:
         self, scales: Mapping[int, Nodes], graph: Graph, rows: int = ROWS
     ) -> Iterator[Scale]:
         """The same, so many rows at a time: the scales side by side need not all be there."""
-        beside = [
-            (weight, propagated_features(graph, hops))
-            for weight, hops in ((self.features, self.last), (self.raw, 0))
-            if weight
-        ]
-        for start in range(0, graph.num_nodes, rows):
-            here = slice(start, start + rows)
-            if self.alone:
-                yield scales[self.last][here]
+        return self.directions([(scales, graph)], rows=rows)
+
+    def directions(
+        self,
+        each: Sequence[tuple[Mapping[int, Nodes], Graph]],
+        same: Collection[int] = (),
+        rows: int = ROWS,
+    ) -> Iterator[Scale]:
+        r"""The same of a graph with several directions, scale by scale.
+
+        A scale of D directions has D blocks, each divided by $\sqrt D$: inner products are means.
+
+        Args:
+            each: scales, and the graph that they were made from, in each direction.
+            same: scales that all directions share, which have one block.
+            rows: how many rows at a time.
+        """
+        tables: list[tuple[float, Nodes]] = []
+        for k, weight in self.weights.items():
+            tables += _shared([scales[k] for scales, _ in each], weight, k in same)
+        for weight, hops in ((self.features, self.last), (self.raw, 0)):
+            if weight:
+                graphs = [graph for _, graph in each[: 1 if hops == 0 else None]]
+                found = [propagated_features(graph, hops) for graph in graphs]
+                tables += _shared(found, weight)
+        for start in range(0, len(tables[0][1]), rows):
+            parts = [(weight, table[start : start + rows]) for weight, table in tables]
+            if self.alone and len(parts) == 1:
+                yield parts[0][1]
                 continue
-            parts = [weight * unit_rows(scales[k][here]) for k, weight in self.weights.items()]
-            parts += [weight * unit_rows(features[here]) for weight, features in beside]
-            yield torch.cat(parts, 1)
+            yield torch.cat([w * (t if self.alone else unit_rows(t)) for w, t in parts], 1)
+
+
+def _shared(tables: list[Nodes], weight: float, same: bool = False) -> list[tuple[float, Nodes]]:
+    """One table of each direction with its share of the weight."""
+    tables = tables[:1] if same else tables
+    return [(weight / sqrt(len(tables)), table) for table in tables]
 
 
 def propagated_features(graph: Graph, hops: int) -> Nodes:

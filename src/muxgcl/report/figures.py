@@ -42,7 +42,8 @@ PLOTS = (
         "confusion",
         "Which classes are mixed up",
         "Each row holds the test nodes of one class, in percent: the diagonal is right, anything "
-        "beside it says which class they were taken for.",
+        "beside it says which class they were taken for. Where there are many classes, columns are "
+        "numbered as rows are.",
         no_confusion,
         confusion,
     ),
@@ -50,7 +51,7 @@ PLOTS = (
         "loss",
         "Loss by scale",
         "What training minimises, epoch by epoch, in total and for each scale; a curve that has "
-        "gone flat has little more to learn.",
+        "gone flat has little more to learn. Where curves coincide, the broken ones lie above.",
         no_metrics,
         loss,
     ),

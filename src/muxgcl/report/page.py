@@ -22,7 +22,8 @@ COUNTED = {"nodes": "nodes", "edges": "edges, counted both ways", "features": "f
 def write_report(record: RunRecord, path: str | Path) -> None:
     """Write one HTML file that holds all it needs; it appears whole or not at all."""
     data = None if record.embedding is None else payload(record)
-    write_text(Path(path), document(record.title, _body(record, data), data, ("map.js", "page.js")))
+    title = record.folder or record.title
+    write_text(Path(path), document(title, _body(record, data), data, ("map.js", "page.js")))
 
 
 def _body(record: RunRecord, data: dict[str, Any] | None) -> str:
@@ -45,7 +46,7 @@ def _body(record: RunRecord, data: dict[str, Any] | None) -> str:
     links = "".join(f'<a href="#{name}">{titles[name]}</a>' for name in shown)
     return (
         f'<header><button type="button" class="theme" id="theme">Dark</button>'
-        f'<h1>{text(record.title)}</h1><p class="lead">{_lead(record)}</p>'
+        f'<h1>{text(record.folder or record.title)}</h1><p class="lead">{_lead(record)}</p>'
         f"<nav>{links}</nav></header>"
         f"<main><noscript>The map needs JavaScript; the figures below do not.</noscript>"
         f"{_tiles(record)}{_verdict(record)}{''.join(parts)}</main>"
@@ -55,10 +56,11 @@ def _body(record: RunRecord, data: dict[str, Any] | None) -> str:
 
 
 def _lead(record: RunRecord) -> str:
+    what = f"{text(record.title)}. " if record.folder else ""
     if record.embedding is None:
-        return "This run has not come to its embeddings yet."
+        return f"{what}This run has not come to its embeddings yet."
     return (
-        f"Each node of the graph became {record.embedding.shape[1]} numbers, its embedding, "
+        f"{what}Each node of the graph became {record.embedding.shape[1]} numbers, its embedding, "
         "learned without looking at any label. Nodes that play a similar part get similar numbers."
     )
 

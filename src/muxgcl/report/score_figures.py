@@ -1,6 +1,7 @@
 """Figures of what the embedding is good for: scores beside controls, and the confusion matrix."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -13,6 +14,9 @@ from muxgcl.report.scores import Score, flatten
 from muxgcl.report.style import WIDTH, short
 
 MOST_CLASSES = 40  # a larger confusion matrix cannot be read
+WITH_FIGURES = 15  # classes up to which every cell has its percentage
+NAMED_TWICE = 8  # classes up to which columns have names, too
+LABEL = 13  # points of a class's name: nine pixels on a phone
 
 
 def no_scores(record: RunRecord) -> str:
@@ -65,31 +69,46 @@ def no_confusion(record: RunRecord) -> str:
 
 
 def confusion(record: RunRecord) -> Figure:
-    """Of each class's nodes, the share that was taken for each class."""
+    """Of each class's nodes, the share that was taken for each class.
+
+    Labels are large enough to be read on a phone, where a figure is two thirds as wide. Many
+    classes are numbered: names stand at the rows, their numbers at the columns.
+    """
     counts = np.asarray(record.confusion, float)
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     k = len(counts)
-    figure = Figure(figsize=(WIDTH, 5.0), layout="constrained")
-    axes = figure.add_subplot(xlabel="predicted class", ylabel="true class", aspect="equal")
+    numbered = k > NAMED_TWICE
+    height = 5.0 if not numbered else (80 + k * (22 if k <= WITH_FIGURES else LABEL + 3)) / 72
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.add_subplot(xlabel="predicted class", ylabel="true class")
+    axes.set_aspect("auto" if numbered else "equal")
     for row, column in np.ndindex(k, k):
         part = share[row, column]
         alpha = float(0.04 + 0.96 * part)
         sides = (column - 0.48, row - 0.48), 0.96, 0.96
         axes.add_patch(Rectangle(*sides, facecolor=MAIN, alpha=alpha, linewidth=0))
-        if k <= 12:
+        if k <= WITH_FIGURES:
             axes.text(
                 column,
                 row,
                 f"{100 * part:.0f}",
                 color="#ffffff" if part > 0.45 else INK,
-                fontsize=11 - k // 3,
+                fontsize=12 - k // 4,
                 ha="center",
                 va="center",
             )
-    names = [short(name, 16) for name in record.named_classes[:k]]
-    size = 11 if k <= 12 else 6
-    axes.set_xticks(range(k), names, rotation=40, ha="right", fontsize=size, rotation_mode="anchor")
-    axes.set_yticks(range(k), names, fontsize=size)
+    names = record.named_classes[:k]
+    if numbered:
+        step = 1 if k <= WITH_FIGURES else 5
+        shown = [f"{place} {short(name, 13)}" for place, name in enumerate(names, 1)]
+        axes.set_yticks(range(k), shown, fontsize=LABEL)
+        places = range(step - 1, k, step)
+        axes.set_xticks(places, [str(place + 1) for place in places], fontsize=LABEL)
+    else:
+        shown = [short(name, 14) for name in names]
+        slant: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+        axes.set_xticks(range(k), shown, fontsize=LABEL, **slant)
+        axes.set_yticks(range(k), shown, fontsize=LABEL)
     axes.set(xlim=(-0.5, k - 0.5), ylim=(k - 0.5, -0.5))
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)

@@ -1,6 +1,7 @@
 """Figures of what went on in training: loss, similarities across scales, weights of negatives."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -10,6 +11,8 @@ from matplotlib.ticker import MaxNLocator
 from muxgcl.report.palette import CATEGORIES, INK, MAIN, MUTED, OTHER
 from muxgcl.report.record import RunRecord
 from muxgcl.report.style import WIDTH, short
+
+DASHES: tuple[Any, ...] = ("-", (0, (3, 2)), (0, (4, 3)), (0, (6, 4)), (0, (2, 3)))
 
 
 def no_metrics(record: RunRecord) -> str:
@@ -23,15 +26,18 @@ def loss(record: RunRecord) -> Figure:
     axes = figure.add_subplot(xlabel="epoch", ylabel="loss")
     epochs = [line["epoch"] for line in record.metrics]
     terms = list(dict.fromkeys(term for line in record.metrics for term in line.get("terms", {})))
-    if len(terms) > 1:
-        for term, colour in zip(terms, CATEGORIES, strict=False):
-            values = [line.get("terms", {}).get(term, np.nan) for line in record.metrics]
-            axes.plot(epochs, values, color=colour, label=short(term))
     total = [line["loss"] for line in record.metrics]
     marker = "o" if len(epochs) == 1 else None  # a line of one point cannot be seen
     axes.plot(epochs, total, color=INK, linewidth=2, label="total", marker=marker)
+    if len(terms) > 1:
+        # curves that coincide are all seen: the lower ones are wider, the upper ones broken
+        for at, (term, colour) in enumerate(zip(terms, CATEGORIES, strict=False)):
+            values = [line.get("terms", {}).get(term, np.nan) for line in record.metrics]
+            width = 1.6 + 1.6 * (min(len(terms), len(CATEGORIES)) - 1 - at)
+            look = {"linewidth": min(width, 6.4), "linestyle": DASHES[at % len(DASHES)]}
+            axes.plot(epochs, values, color=colour, label=short(term), marker=marker, **look)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.legend(loc="outside upper left", ncols=4)
+    figure.legend(loc="outside upper left", ncols=4, handlelength=2.6)
     return figure
 
 

@@ -43,6 +43,7 @@ def choose(graph: Graph) -> list[Choice]:
     why_size = f"the graph is {size} ({nodes:,} nodes)"
     why_degree = f"the graph is {kind} ({degree:.1f} neighbours a node)"
     width = 512 if nodes < SMALL else 256 if nodes <= LARGE else 128
+    width = min(width, most_columns(nodes))
     epochs = 150 if nodes < SMALL else 800 if nodes <= LARGE else 200
     if dense:
         temperature, drops, masks, scales = 0.3, (0.3, 0.5), (0.1, 0.1), (0.8, 0.1, 0.1)
@@ -54,7 +55,7 @@ def choose(graph: Graph) -> list[Choice]:
     return [
         Choice("width", width, why_size),
         Choice("projection", width, "as wide as the embedding"),
-        Choice("projection_out", 128, "a narrow contrast is cheap"),
+        Choice("projection_out", min(128, width), "a narrow contrast is cheap"),
         Choice("epochs", epochs, why_size),
         Choice("lr", 5e-4 if nodes < SMALL else 1e-3, why_size),
         Choice("weight_decay", 1e-5, "as published"),
@@ -108,6 +109,11 @@ SMALLEST_WIDTH = 64
 FEATURE_BYTES = 1 << 30  # of propagated features in the embedding, at most
 
 
+def most_columns(nodes: int) -> int:
+    """The width that a graph of so many nodes can use: no more columns than nodes, but 64."""
+    return max(SMALLEST_WIDTH, 1 << (nodes.bit_length() - 1))
+
+
 def nearest(profile: Profile, leave_out: Collection[str] = ()) -> str:
     """The benchmark graph that is most like this one."""
     places = {name: p.place for name, p in BENCHMARKS.items() if name not in leave_out}
@@ -141,7 +147,7 @@ def settings_like(
             choices.append(Choice(key, value, reason))
 
     change("convolutions", 0, "a node without edges must have an embedding too")
-    most = max(SMALLEST_WIDTH, 1 << (profile.nodes.bit_length() - 1))
+    most = most_columns(profile.nodes)
     for key in ("hidden", "width", "projection", "projection_out"):
         change(key, min(settings[key], most), f"the graph has {profile.nodes:,} nodes")
     if profile.nodes > LARGE:

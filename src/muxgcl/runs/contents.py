@@ -29,7 +29,10 @@ from muxgcl.io.schema import (
 Array = NDArray[Any]
 COLUMN = "column:"  # before a user's name in nodes.npz
 
-_seed = whole(0, 2**63 - 1)
+LARGEST = 2**63 - 1  # that TOML and numpy can hold
+
+_seed = _count = whole(0, LARGEST)
+_positive = whole(1, LARGEST)
 _settings = table_of(plain)
 
 CONFIG = fields(
@@ -39,29 +42,35 @@ CONFIG = fields(
                 **dict.fromkeys(("method", "dataset", "preset", "device", "backend"), text),
                 **dict.fromkeys(("capture", "created", "commit", "command"), text),
                 **dict.fromkeys(("device_used", "backend_used"), text),
-                **dict.fromkeys(
-                    ("members", "output_width", "anchors", "keys"), whole(1, 2**63 - 1)
-                ),
+                **dict.fromkeys(("members", "output_width", "anchors", "keys"), _positive),
                 "seed": _seed,
             }
         ),
-        "train": fields({"epochs": whole(0, 2**63 - 1)}),
+        "train": fields({"epochs": _count}),
         "method": _settings,
         "versions": table_of(text),
         "data": fields(
             {
-                **dict.fromkeys(("nodes", "edges", "features", "classes"), whole(0, 2**63 - 1)),
+                **dict.fromkeys(("nodes", "edges", "features", "classes"), _count),
                 "fingerprint": text,
                 "notes": list_of(text),
+                "directed": flag,
+                "edge_types": list_of(text),
             }
         ),
-        "source": fields({"header": flag}, others=text),
+        "source": fields(
+            {
+                **dict.fromkeys(("header", "directed", "structure"), flag),
+                **dict.fromkeys(("include", "exclude"), list_of(text)),
+            },
+            others=text,
+        ),
     },
     others=_settings,
 )
 METRICS = fields(
     {
-        "epoch": whole(1, 2**63 - 1),
+        "epoch": _positive,
         "loss": number(),
         "terms": table_of(number()),
         "ms": number(0),
@@ -71,15 +80,15 @@ METRICS = fields(
 )
 OBSERVED = fields(
     {
-        "epoch": whole(0, 2**63 - 1),
-        "split_seed": whole(0, 2**63 - 1),
+        "epoch": _count,
+        "split_seed": _count,
         "accuracy": list_of(number(0, 100)),
     },
     "epoch",
     "split_seed",
     "accuracy",
 )
-FACTS = fields({"epoch": whole(0, 2**63 - 1), "method": text}, "epoch")  # of a checkpoint
+FACTS = fields({"epoch": _count, "method": text}, "epoch")  # of a checkpoint
 
 
 def _scaling(value: Any, place: str) -> None:
@@ -90,7 +99,7 @@ def _scaling(value: Any, place: str) -> None:
 
 
 ENCODING = fields(
-    {"numbers": table_of(_scaling), "categories": table_of(list_of(text))},
+    {"numbers": table_of(_scaling), "categories": table_of(list_of(text)), "structure": flag},
     "numbers",
     "categories",
 )
@@ -103,7 +112,7 @@ def scores(value: Any, place: str) -> None:
     _summaries(value, place)
 
 
-_summary = fields({"mean": number(), "std": number(0), "n": whole(1, 2**63 - 1)})
+_summary = fields({"mean": number(), "std": number(0), "n": _positive})
 
 
 def _per_split(value: Any, place: str) -> None:
@@ -143,7 +152,7 @@ def _histogram(*counts: str) -> Check:
 
 
 def _confusion(value: Any, place: str) -> None:
-    list_of(list_of(whole(0, 2**63 - 1)))(value, place)
+    list_of(list_of(_count))(value, place)
     for at, row in enumerate(value):
         if len(row) != len(value):
             raise refuse(row, f"{place}[{at}]", f"a row of {len(value)} counts")

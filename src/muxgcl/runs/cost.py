@@ -27,6 +27,7 @@ from muxgcl.tensors import Tensors
 GIB = 2**30
 PROBE = 1024  # nodes in the pieces that are timed
 WALKERS = 8192  # nodes of the graph that walks are timed on
+ON_GPU = 16  # times as much of both there, where small pieces would time the launch of a kernel
 SIZES = tuple(2**k for k in range(14, 7, -1))  # of samples, the largest first
 ROUGH_SECONDS = 60.0  # by slow rates: a training below is not worth an estimate
 PATIENCE = 600.0  # seconds that a training may take before `auto` samples
@@ -75,12 +76,12 @@ def calibrate(plan: Plan, graph: Graph) -> Rates:
     """Time small pieces of this plan's training on its device."""
     device = pick_device(plan.device)
     shape = Shape.of(_counted(plan), graph)
-    clock = _Clock(device)
+    clock, probe = _Clock(device), PROBE * grain(device)
     with seeded(0, device):
-        a = torch.rand(2 * PROBE, 512, device=device)
+        a = torch.rand(2 * probe, 512, device=device)
         b = torch.rand(512, 512, device=device)
         flops = 2 * len(a) * 512 * 512 / clock(lambda: a @ b)
-        rows, per_row = 16 * PROBE, 6
+        rows, per_row = 16 * probe, 6
         row = torch.arange(rows, device=device).repeat_interleave(per_row)
         col = torch.randint(rows, (len(row),), device=device)
         value = torch.rand(len(row), device=device)
@@ -88,40 +89,46 @@ def calibrate(plan: Plan, graph: Graph) -> Rates:
         wide = torch.rand(rows, 256, device=device)
         touches = 2 * wide.numel() / clock(lambda: torch.relu(wide).mul_(0.5))
         gathers = len(row) * 256 / clock(lambda: sparse @ wide)
-        pairs = _pairs(plan, shape, device, clock)
+        pairs = _pairs(plan, shape, probe, clock)
         walks = _walks(plan, device) if shape.affinity and plan.settings.affinity != "vgae" else 1.0
     return Rates(flops, gathers, touches, pairs, walks, 0.005)
 
 
-def _pairs(plan: Plan, shape: Shape, device: torch.device, clock: "_Clock") -> float:
+def grain(device: torch.device) -> int:
+    """How many times as large the pieces are that a device is timed on."""
+    return ON_GPU if device.type == "cuda" else 1
+
+
+def _pairs(plan: Plan, shape: Shape, probe: int, clock: "_Clock") -> float:
     """Pairs a second of the contrast itself, loss and gradients."""
 
     def unit(width: int, rows: int) -> torch.Tensor:
-        return normalize(torch.randn(rows, width, device=device), dim=1)
+        return normalize(torch.randn(rows, width, device=clock.device), dim=1)
 
-    one, two = (unit(shape.projection[1], 2 * PROBE).requires_grad_() for _ in range(2))
+    one, two = (unit(shape.projection[1], 2 * probe).requires_grad_() for _ in range(2))
     weight = None
     if shape.affinity:
-        weight = PairWeight(unit(shape.affinity, PROBE), unit(shape.affinity, PROBE))
+        weight = PairWeight(unit(shape.affinity, probe), unit(shape.affinity, probe))
 
     def work() -> None:
         how = {"temperature": plan.settings.temperature, "backend": plan.backend}
-        contrast(one, two, weight, nodes=PROBE, **how).backward()
+        contrast(one, two, weight, nodes=probe, **how).backward()
 
-    return (2 * PROBE) ** 2 / clock(work)
+    return (2 * probe) ** 2 / clock(work)
 
 
 def _walks(plan: Plan, device: torch.device) -> float:
     """Walks a second, from drawing them to the optimizer's step."""
-    edges = torch.randint(WALKERS, (2, 3 * WALKERS))
-    small = Graph.from_data(Tensors(x=torch.ones(WALKERS, 1), edge_index=edges)).to(device)
+    walkers = WALKERS * grain(device)
+    edges = torch.randint(walkers, (2, 3 * walkers))
+    small = Graph.from_data(Tensors(x=torch.ones(walkers, 1), edge_index=edges)).to(device)
     settings = {**plan.settings.embedding_settings(), "epochs": 1, "walks_per_node": 1}
     with torch.enable_grad():
         begin = time.perf_counter()
         skip_gram(small, **settings)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-    return WALKERS / (time.perf_counter() - begin)
+    return walkers / (time.perf_counter() - begin)
 
 
 class _Clock:

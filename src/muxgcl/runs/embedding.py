@@ -1,5 +1,7 @@
 """A trained method → its embedding: all of it finite, and told where it says nothing."""
 
+from collections.abc import Iterable, Iterator
+
 import torch
 from torch import Tensor
 
@@ -16,22 +18,37 @@ class NonFiniteEmbedding(UserError):
 
 def embed(method: Method, graph: Graph) -> Tensor:
     """The embedding of every node of a graph, on the CPU; all of it finite numbers."""
+    return gathered(embed_blocks(method, graph), graph.num_nodes)
+
+
+def embed_blocks(method: Method, graph: Graph) -> Iterator[Tensor]:
+    """The same in blocks of rows, from the first node on: one is in memory at a time."""
     method.eval()
-    table, wrong, start = torch.empty(0), 0, 0
     with torch.no_grad():
         for block in method.embed_blocks(graph):
-            wrong += int((~torch.isfinite(block)).any(1).sum())
-            if start == 0:
-                table = torch.empty(graph.num_nodes, block.shape[1])
-            table[start : start + len(block)] = block
-            start += len(block)
+            wrong = int((~torch.isfinite(block)).any(1).sum())
+            if wrong:
+                advice = (
+                    "a smaller lr, or smaller features," if method.trainable else "smaller features"
+                )
+                raise NonFiniteEmbedding(
+                    f"the embedding is NaN or infinity at {wrong:,} of {len(block):,} nodes; "
+                    f"{advice} usually helps"
+                )
+            yield block.float().cpu()
     method.train()
-    if wrong:
-        advice = "a smaller lr, or smaller features," if method.trainable else "smaller features"
-        raise NonFiniteEmbedding(
-            f"the embedding is NaN or infinity at {wrong:,} of {len(table):,} nodes; "
-            f"{advice} usually helps"
-        )
+
+
+def gathered(blocks: Iterable[Tensor], rows: int) -> Tensor:
+    """Blocks of rows as one table, without a second copy of it."""
+    table, start = torch.empty(0, 0), 0
+    for block in blocks:
+        if len(block) == rows:  # is the whole table
+            table = block
+        else:
+            table = torch.empty(rows, block.shape[1]) if start == 0 else table
+            table[start : start + len(block)] = block
+        start += len(block)
     return table
 
 

@@ -277,12 +277,7 @@ class _Keeper:
     def keep(self, block: list[Epoch]) -> None:
         if self.run is None:
             return
-        self.run.log(
-            [
-                {"epoch": e.number, "loss": e.loss, "terms": e.terms, "ms": 1000 * e.seconds}
-                for e in block
-            ]
-        )
+        self.run.log([epoch.line() for epoch in block])
         if time.monotonic() - self.last > CHECKPOINT_SECONDS:
             self.save()
 

@@ -14,7 +14,7 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import HiddenEdges, hide_edges, link_prediction, summarise
 from muxgcl.graph import Graph
 from muxgcl.io.load import Loaded
-from muxgcl.io.structure import BINS, SIGNS, structural_features
+from muxgcl.io.structure import NAMES, with_structure
 from muxgcl.runs.committee import fit_members
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
@@ -33,20 +33,29 @@ def without_links(
     left = Tensors(x=data.x, edge_index=data.edge_index[:, kept])
     if "edge_weight" in data:
         left.edge_weight = data.edge_weight[kept]
-    if made_from_edges(loaded):
-        left.x = _structure(loaded, left)
+    if "edge_parts" in data:
+        left.update({"edge_parts": data["edge_parts"][:, kept], "directed": data["directed"]})
+    if loaded.encoding.structure or made_from_edges(loaded):
+        columns = without_structure(loaded) if loaded.encoding.structure else None
+        left.x = with_structure(columns, left.edge_index.numpy(), loaded.ids)
     return Graph.from_data(left), hidden
 
 
 def made_from_edges(loaded: Loaded) -> bool:
     """Whether the features are those that a graph without features is given."""
     x = loaded.tensors.x
-    right_shape = x.layout == torch.strided and x.shape[1] == BINS + SIGNS
-    return right_shape and torch.equal(x, _structure(loaded, loaded.tensors))
+    right_shape = x.layout == torch.strided and x.shape[1] == len(NAMES)
+    return right_shape and torch.equal(
+        x, with_structure(None, loaded.tensors.edge_index.numpy(), loaded.ids)
+    )
 
 
-def _structure(loaded: Loaded, data: Tensors) -> torch.Tensor:
-    return torch.from_numpy(structural_features(data.edge_index.numpy(), loaded.ids))
+def without_structure(loaded: Loaded) -> torch.Tensor:
+    """The features that columns became, where some made from edges stand beside them."""
+    x = loaded.tensors.x
+    if x.layout == torch.strided:
+        return x[:, : -len(NAMES)]
+    return torch.narrow_copy(x, 1, 0, x.shape[1] - len(NAMES)).coalesce()
 
 
 def held_out_links(

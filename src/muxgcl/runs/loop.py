@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -34,6 +34,11 @@ class Epoch:
     def loss(self) -> float:
         """The objective: the sum of its terms."""
         return sum(self.terms.values())
+
+    def line(self) -> dict[str, Any]:
+        """For metrics.jsonl."""
+        ms = 1000 * self.seconds
+        return {"epoch": self.number, "loss": self.loss, "terms": self.terms, "ms": ms}
 
 
 @contextmanager

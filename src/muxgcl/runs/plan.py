@@ -181,6 +181,12 @@ def build(
     sampling: Chooser | None = None,
 ) -> Method:
     """The method on the graph's device, its weights drawn from the current random state."""
+    if graph.kinds is not None and not find_method(plan.method).kinds:
+        able = ", ".join(name for name, kind in METHODS.items() if kind.kinds)
+        raise UserError(
+            f"{plan.method} knows no directed edges and no types of edges (--directed, "
+            f"--edge-type); {able} does"
+        )
     context = Context(
         backend=plan.backend,
         seed=plan.seed,

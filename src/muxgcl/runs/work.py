@@ -12,7 +12,7 @@ sample the rows of each layer are those that the sample depends on (`nn/field.py
 sees all rows that its hops start from, and the projector's first product comes before the hops.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from torch import Tensor
@@ -82,7 +82,9 @@ def of_epoch(plan: Plan, graph: Graph) -> Work:
     """Everything that one epoch of this plan does."""
     shape = Shape.of(plan, graph)
     encoder = _perceptron if plan.method == "mux-hop" else _encoder
-    return encoder(plan, graph, shape) + _head(plan, graph, shape)
+    work = encoder(plan, graph, shape) + _head(plan, graph, shape)
+    directed = graph.kinds is not None and graph.kinds.directed  # once along, once against
+    return work + replace(work, weights=0.0) if directed else work
 
 
 def _encoder(plan: Plan, graph: Graph, shape: Shape) -> Work:

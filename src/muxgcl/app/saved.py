@@ -1,0 +1,103 @@
+"""What an estimator has learned, as a run folder: written, and read back."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from muxgcl.app.begin import refuse_foreign
+from muxgcl.app.pipeline import save_nodes
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph, graph_fingerprint
+from muxgcl.io.encode import Encoding
+from muxgcl.io.files import write_text
+from muxgcl.io.load import Loaded
+from muxgcl.runs.committee import Committee, restore_members
+from muxgcl.runs.environment import pick_device
+from muxgcl.runs.folder import Run
+from muxgcl.runs.loop import Epoch, method_state
+from muxgcl.runs.plan import Plan, find_method
+from muxgcl.tensors import Tensors
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """All that an estimator has learned, and from what."""
+
+    plan: Plan
+    committee: Committee
+    ids: Array
+    embedding: Array
+    encoding: Encoding | None  # how columns became features
+    data: dict[str, Any]  # facts of the training graph, for config.toml
+    epochs: tuple[Epoch, ...] = ()  # of all members, one after the other
+
+
+def save_trained(
+    trained: Trained, folder: Path, loaded: Loaded | None = None, *, overwrite: bool = False
+) -> None:
+    """Write a run folder; with the training graph also what a report shows of its nodes."""
+    run, plan = Run(folder), trained.plan
+    refuse_foreign(run)
+    if run.exists and not overwrite:
+        raise UserError(f"{folder} holds a run already: overwrite=True replaces it")
+    if loaded is not None:
+        given = graph_fingerprint(Graph.from_data(loaded.tensors))
+        if given != trained.data["fingerprint"]:
+            raise UserError("expected the graph that was trained on, got another one")
+    with run.locked():
+        run.clear()
+        run.write_config({**plan.tables(), "data": trained.data})
+        starts = [at for at, epoch in enumerate(trained.epochs) if epoch.number == 1]
+        for k, method in enumerate(trained.committee.methods):
+            one = Run(folder, k)
+            block = trained.epochs[starts[k] :][: plan.train.epochs] if starts else ()
+            one.log([epoch.line() for epoch in block])
+            one.save_checkpoint(method_state(method), epoch=len(block), method=method.name)
+        run.save_output_map(trained.committee.output)
+        run.save_embeddings(trained.ids, torch.from_numpy(trained.embedding))
+        encoding = trained.encoding
+        if encoding is not None and (encoding.numbers or encoding.categories):
+            write_text(run.encoding_file, json.dumps(encoding.as_dict()) + "\n")
+        if loaded is not None:
+            save_nodes(run, loaded)
+
+
+def load_trained(folder: Path, device: str = "auto") -> Trained:
+    """What a run folder holds, ready to embed; its graph is not needed."""
+    run = Run(folder)
+    tables = run.config()
+    plan, data = Plan.from_tables(tables, device=device), tables.get("data", {})
+    if not find_method(plan.method).inductive:
+        raise UserError(
+            f"{plan.method} embeds no graph but its own: `muxgcl.embed` reads the rows of {folder}"
+        )
+    for name in ("nodes", "features"):
+        if name not in data:
+            raise UserError(f"{run.config_file}: data.{name} is missing")
+    ids, embedding = run.embeddings()
+    lines = [line for k in range(plan.members) for line in Run(folder, k).metrics()]
+    return Trained(
+        plan=plan,
+        committee=restore_members(run, plan, empty_graph(data["nodes"], data["features"], device)),
+        ids=ids,
+        embedding=embedding,
+        encoding=run.encoding(),
+        data=data,
+        epochs=tuple(
+            Epoch(line["epoch"], line.get("terms", {}), line.get("ms", 0.0) / 1000)
+            for line in lines
+        ),
+    )
+
+
+def empty_graph(nodes: int, features: int, device: str = "cpu") -> Graph:
+    """A graph of that size without edges and with features of zero: what a method is built for."""
+    none = torch.zeros((2, 0), dtype=torch.long)
+    x = torch.sparse_coo_tensor(none, torch.zeros(0), (nodes, features), check_invariants=False)
+    return Graph.from_data(Tensors(x=x, edge_index=none)).to(pick_device(device))

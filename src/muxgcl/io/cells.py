@@ -1,0 +1,137 @@
+"""What a column of text may stand for: numbers written with commas, or dates.
+
+Both become columns of numbers, whatever the file's format. The whole column decides: one cell that
+does not fit, and all of it stays text.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from muxgcl.io.safety import quoted
+from muxgcl.io.table import Block, Matrix, Place, check_finite, is_number, lean
+
+_DECIMAL = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+_ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?(\d\d)?)?)?)?")
+_DOTS = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})")
+_SLASHES = re.compile(r"(\d\d?)/(\d\d?)/(\d{4})")
+DAY = 86_400.0  # seconds
+
+Meaning = dict[str, float]  # what each text of a column stands for
+
+
+def looks_numeric(cell: str) -> bool:
+    """Whether a cell is a number, a comma before its decimals or not."""
+    return is_number(cell) or _DECIMAL.fullmatch(cell) is not None
+
+
+def read_texts(
+    rows: Block, order: list[str], table: str, place: Place
+) -> tuple[Block, tuple[str, ...]]:
+    """Text that stands for numbers as numbers, at its place in the order; the notes say so."""
+    notes, found = [], {}
+    for name, cells in rows.text.items():
+        texts = set(cells) - {""}
+        meaning, how = _meaning(texts)
+        if how is not None:
+            notes.append(f"column {quoted(name)}: {how}")
+        if meaning is not None:
+            meaning[""] = float("nan")
+            with np.errstate(over="ignore"):
+                column = np.array([meaning[cell] for cell in cells], dtype=np.float32)
+            given = np.array([bool(cell) for cell in cells])
+            check_finite(column[:, None], [name], table, place, where=given[:, None])
+            found[name] = column
+    if not found:
+        return rows, tuple(notes)
+    names = [*rows.number_names, *found]
+    numbers = _beside(rows.numbers, np.stack(list(found.values()), 1))
+    rank = {name: at for at, name in enumerate(order)}
+    by_rank = sorted(range(len(names)), key=lambda at: rank[names[at]])
+    changed = replace(
+        rows,
+        text={name: cells for name, cells in rows.text.items() if name not in found},
+        numbers=lean(numbers[:, by_rank]),
+        number_names=[names[at] for at in by_rank],
+    )
+    return changed, tuple(notes)
+
+
+def _beside(one: Matrix, two: Matrix) -> Matrix:
+    if isinstance(one, csr_array):
+        return hstack([one, csr_array(two)], format="csr")
+    return np.hstack([one, two])
+
+
+def _meaning(texts: set[str]) -> tuple[Meaning | None, str | None]:
+    """The number of each text, if all of them have one, and a line about it."""
+    for read in (_with_commas, _iso_dates, _dates_with_dots, _dates_with_slashes):
+        meaning, how = read(texts)
+        if how is not None:
+            return meaning, how
+    return None, None
+
+
+def _with_commas(texts: set[str]) -> tuple[Meaning | None, str | None]:
+    commas = {text for text in texts if "," in text}
+    if not commas or not all(map(is_number, texts - commas)):
+        return None, None
+    if all(map(_GROUPED.fullmatch, commas)):
+        return {text: float(text.replace(",", "")) for text in texts}, "commas between thousands"
+    if all(map(_DECIMAL.fullmatch, commas)) and not any("." in text for text in texts):
+        return {text: float(text.replace(",", ".")) for text in texts}, "decimal commas"
+    return None, None
+
+
+DATES = "dates, as days since 1970-01-01"
+
+
+def _days(texts: set[str], date: Callable[[str], datetime]) -> tuple[Meaning | None, str | None]:
+    try:
+        return {text: date(text).timestamp() / DAY for text in texts}, DATES
+    except ValueError:  # a thirteenth month
+        return None, None
+
+
+def _iso_dates(texts: set[str]) -> tuple[Meaning | None, str | None]:
+    if not texts or not all(map(_ISO.fullmatch, texts)):
+        return None, None
+    return _days(texts, _iso)
+
+
+def _iso(text: str) -> datetime:
+    moment = datetime.fromisoformat(text if len(text) > 7 else f"{text}-01")
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _dates_with_dots(texts: set[str]) -> tuple[Meaning | None, str | None]:
+    found = {text: match.groups() for text in texts if (match := _DOTS.fullmatch(text))}
+    if not texts or len(found) < len(texts):
+        return None, None
+    return _days(texts, lambda text: _day_first(*found[text]))
+
+
+def _dates_with_slashes(texts: set[str]) -> tuple[Meaning | None, str | None]:
+    found = {text: match.groups() for text in texts if (match := _SLASHES.fullmatch(text))}
+    if not texts or len(found) < len(texts):
+        return None, None
+    day_first = any(int(one) > 12 for one, _, _ in found.values())
+    month_first = any(int(two) > 12 for _, two, _ in found.values())
+    if day_first and not month_first:
+        return _days(texts, lambda text: _day_first(*found[text]))
+    if month_first and not day_first:
+        return _days(texts, lambda text: _month_first(*found[text]))
+    return None, "dates read as text: day or month first? write them as 2021-12-31"
+
+
+def _day_first(day: str, month: str, year: str) -> datetime:
+    return datetime(int(year), int(month), int(day), tzinfo=UTC)
+
+
+def _month_first(month: str, day: str, year: str) -> datetime:
+    return datetime(int(year), int(month), int(day), tzinfo=UTC)
