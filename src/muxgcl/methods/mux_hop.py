@@ -130,13 +130,7 @@ class MuxHop(Method):
             anchors=cfg.anchors,
             backend=context.backend,
         )
-        self.readout = Readout(
-            cfg.readout,
-            cfg.readout_weights,
-            cfg.readout_features,
-            last=cfg.hops,
-            raw=cfg.readout_raw,
-        )
+        self.readout = Readout.of(cfg, last=cfg.hops)
         self.capturable = graph.device.type == "cpu" or not self._in_part(graph)
         self.patches: list[Tensor] | None = None
         self.register_buffer("steps", torch.zeros(()))
