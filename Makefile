@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # make clears nothing it did not make: a broken set-up is mended by removing $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-all fuzz mutants check format docs results clean
+.PHONY: demo test test-all fuzz kills mutants check format docs results clean
 
 demo: $(VENV)/.base
 	$(BIN)/muxgcl run cora --preset quick --out runs/demo --overwrite --controls
@@ -14,17 +14,21 @@ test: check
 	$(BIN)/python -m pytest -n 2 -q -m "not slow"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# also what takes minutes: every method on PubMed under a memory limit
+# also what takes minutes: every method on PubMed under a memory limit, every command killed at every write, full disks
 test-all: check
 	$(BIN)/python -m pytest -q
+
+# every command killed at every write, and on disks that fill up; what came of it is recorded
+kills: $(VENV)/.dev
+	$(BIN)/python tests/kill_matrix.py --record records/kills.jsonl
 
 # 10,000 changed files, studies, records, presets, options and dataset files; what came of them is recorded
 fuzz: $(VENV)/.dev
 	$(BIN)/python tests/fuzz/fuzz_run.py --mutations 10000 --record records/fuzz.jsonl
 
-# 100 small changes to each area of tools/mutants.toml: at least 85 % should make a test fail
+# 50 small changes to each area of tools/mutants.toml, half an hour: at least 85 % should make a test fail
 mutants: $(VENV)/.dev
-	$(BIN)/python tools/mutants.py --sample 100 --record records/mutants.jsonl
+	$(BIN)/python tools/mutants.py --sample 50 --seed 1 --record records/mutants.jsonl
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -31,8 +31,9 @@ from muxgcl.io.load import load
 from muxgcl.io.sbm import Sbm, make_sbm
 from muxgcl.runs.controls import features_table, scipy_rows
 from muxgcl.runs.cost import calibrate, estimate
+from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import commit, peak_memory, pick_device, versions
-from muxgcl.runs.fit import embed, fit
+from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan
 
 

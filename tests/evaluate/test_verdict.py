@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from muxgcl.evaluate import paired_difference, verdict
+from muxgcl.evaluate.statistics import Summary, summarise
+from muxgcl.evaluate.verdict import _advice, _figures, _judge, _outcome, split_accuracies
 
 
 def part(values: list[float], seed: int = 0) -> dict[str, Any]:
@@ -80,3 +82,67 @@ def test_five_seeds_have_an_interval_and_four_have_none() -> None:
     assert fewer is not None
     assert fewer.interval is None
     assert "too few seeds for more" in fewer.sentence
+
+
+def test_scores_without_splits_or_of_other_splits_are_not_paired() -> None:
+    assert split_accuracies(part([1.0], 4)) == (4, [1.0])
+    for nothing in (None, 3, {}, {"per_split": 5}, {"per_split": {"accuracy": []}}):
+        assert split_accuracies(nothing) is None
+    own = {"holdout": part([80.0, 82.0], 0)}
+    other = {"controls": {"raw": {"holdout": part([70.0, 70.0], 1)}}}
+    assert verdict("m", own | other) is None
+    assert verdict("m", own) is None
+    public = {"public": part([90.0, 91.0])}
+    mixed = {"controls": {"raw": {"public": part([70.0, 71.0]), "holdout": part([7.0], 1)}}}
+    found = verdict("m", own | public | mixed)
+    assert found is not None
+    assert (found.protocol, found.control, found.difference.mean) == ("public", "raw", 20.0)
+
+
+@pytest.mark.parametrize(
+    ("own", "paid", "ahead"),
+    [
+        ([72.0, 74.0], True, 2),  # 3 ± 1.41
+        ([70.0, 72.0], None, 1),  # 1 ± 1.41
+        ([70.0, 70.0], None, 0),  # nothing at all
+        ([69.0, 71.0], None, 1),
+        ([68.0, 66.0], False, 0),
+    ],
+)
+def test_training_paid_where_the_spread_lies_above_zero(
+    own: list[float], paid: bool | None, ahead: int
+) -> None:
+    found = _judge("m", "holdout", "raw", [own], [[70.0, 70.0]])
+    assert (found.paid, found.ahead, found.seeds, found.interval) == (paid, ahead, 1, None)
+    assert found.difference == summarise([value - 70 for value in own])
+
+
+def test_five_seeds_are_judged_by_their_interval() -> None:
+    rng = np.random.default_rng(0)
+    own = (71 + rng.normal(size=(5, 6))).tolist()
+    rival = [[70.0] * 6] * 5
+    found = _judge("m", "holdout", "raw", own, rival)
+    want = paired_difference(own, rival)
+    assert found.interval == (want.low, want.high)
+    assert found.paid == (True if want.low > 0 else None)
+    assert _judge("m", "holdout", "raw", own[:4], rival[:4]).interval is None
+    narrow = [row[:4] for row in own]  # too few splits for an interval
+    assert _judge("m", "holdout", "raw", narrow, [[70.0] * 4] * 5).interval is None
+
+
+def test_a_verdict_is_said_in_words() -> None:
+    found = Summary(-1.234, 0.5, 6)
+    assert _outcome("m", "raw", found, True).startswith("training paid: m is 1.23 points")
+    assert "below the best control, raw features" in _outcome("m", "raw", found, False)
+    assert "no clear difference" in _outcome("m", "raw", found, None)
+    assert _figures(found, 2, 1, None) == (
+        "paired difference -1.23 ± 0.50 over 6 splits of one training seed; ahead in 2 of 6"
+    )
+    assert "over 2 seeds and 3 splits, too few seeds for more" in _figures(found, 2, 2, None)
+    assert "over 1 split of" in _figures(Summary(1.0, 0.0, 1), 1, 1, None)
+    assert "[-2.00, +1.00] over 6 seeds and 1 split;" in _figures(found, 2, 6, (-2.0, 1.0))
+    assert _advice("raw", True) == ""
+    assert _advice("raw", None).startswith(
+        ": use raw features (--method raw), which is cheaper, or"
+    )
+    assert _advice("untrained", False).startswith(": use untrained encoder, or try another method")

@@ -177,3 +177,189 @@ def test_what_is_foreign_to_a_run_is_named(tmp_path: Path) -> None:
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a run folder"):
         Run(tmp_path).config()
+
+
+# file by file -----------------------------------------------------------------------------------
+
+
+def test_members_past_the_first_have_metrics_and_checkpoints_of_their_own(run: Run) -> None:
+    first, second = Run(run.path, 0), Run(run.path, 1)
+    assert (first.metrics_file.name, second.metrics_file.name) == (
+        "metrics.jsonl",
+        "member-1.jsonl",
+    )
+    assert first.checkpoint_file.name == "checkpoint.safetensors"
+    assert second.checkpoint_file.name == "member-1.safetensors"
+    assert first.embeddings_file == second.embeddings_file == run.path / "embeddings.npz"
+    with pytest.raises(UserError, match=r"has no checkpoint$"):
+        first.checkpoint()
+    with pytest.raises(UserError, match=r"has no checkpoint of member 2$"):
+        second.checkpoint()
+    second.save_checkpoint({"w": torch.ones(2)}, epoch=3)
+    second.log([{"epoch": 1, "loss": 0.5}])
+    run.clear()
+    assert [*run.path.iterdir()] == []
+
+
+def test_a_link_is_removed_and_never_what_it_points_to(run: Run, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    kept = other / "events.out.tfevents.1"
+    kept.touch()
+    (run.path / "tensorboard").symlink_to(other)
+    (other / "scores.json").write_text("{}")
+    run.scores_file.symlink_to(other / "scores.json")
+    run.clear()
+    assert kept.exists()
+    assert (other / "scores.json").exists()
+    assert not run.scores_file.is_symlink()
+    assert not run.exists
+
+
+def test_clearing_an_empty_folder_is_no_error(tmp_path: Path) -> None:
+    Run(tmp_path / "nothing").clear()
+
+
+def test_the_config_goes_last_so_that_half_a_clearing_is_still_a_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[str] = []
+    Run(run.path, 1).log([{"epoch": 1, "loss": 1.0}])
+    monkeypatch.setattr(Path, "unlink", lambda self, missing_ok=False: removed.append(self.name))
+    run.clear()
+    assert removed.count("config.toml") == removed.count("member-1.jsonl") == 1
+    assert removed[-1] == "config.toml"
+
+
+def test_the_first_foreign_name_in_the_alphabet_is_told(tmp_path: Path) -> None:
+    for name in ("b.txt", "a.txt", ".hidden"):
+        (tmp_path / name).touch()
+    assert Run(tmp_path).foreign() == "a.txt"
+    assert Run(tmp_path / "b.txt").foreign() is None  # no folder
+
+
+def test_a_config_holds_what_was_written_and_no_text_that_no_file_can(run: Run) -> None:
+    tables = {"run": {"method": "grace", "seed": 3}, "method": {"width": 8, "drop": [0.1, 0.2]}}
+    run.write_config(tables)
+    assert run.config() == tables
+    with pytest.raises(UserError, match=r"config\.toml: run\.command must be Unicode text"):
+        run.write_config({"run": {"command": "\ud800"}})
+    assert run.config() == tables
+
+
+def test_metrics_are_kept_up_to_an_epoch_and_must_all_be_there(run: Run) -> None:
+    lines = [{"epoch": e, "loss": float(e)} for e in (1, 2, 3)]
+    run.log(lines)
+    assert run.keep_metrics(3) == run.metrics() == lines
+    assert run.keep_metrics(2) == run.metrics() == lines[:2]
+    with pytest.raises(UserError, match="no line for epoch 3, but the checkpoint is at epoch 4"):
+        run.keep_metrics(4)
+    assert run.metrics() == lines[:2]
+    assert run.keep_metrics(0) == []
+    run.log([{"epoch": 2, "loss": 1.0}])
+    with pytest.raises(UserError, match="no line for epoch 1, but the checkpoint is at epoch 2"):
+        run.keep_metrics(2)
+
+
+@pytest.mark.parametrize("again", [2, 1])
+def test_epochs_of_the_metrics_ascend(run: Run, again: int) -> None:
+    run.log([{"epoch": e, "loss": 1.0} for e in (1, 2, again)])
+    with pytest.raises(UserError, match=f"line 3: epoch must be more than 2, got {again}"):
+        run.metrics()
+
+
+def test_what_was_observed_past_the_checkpoint_is_dropped(run: Run) -> None:
+    for epoch in (1, 2, 3):
+        run.log_observed(epoch, [float(epoch)], split_seed=0)
+    assert run.observed(2, split_seed=0) == {1: (1.0,), 2: (2.0,)}
+    assert run.observed(9, split_seed=0) == {1: (1.0,), 2: (2.0,)}  # for good
+
+
+def test_a_map_to_the_output_comes_back_or_is_no_more(run: Run) -> None:
+    with pytest.raises(UserError, match="no map to its output_width yet"):
+        run.output_map()
+    run.save_output_map(None)
+    columns = torch.randn(4, 2, requires_grad=True)
+    run.save_output_map(columns.T)
+    assert torch.equal(run.output_map(), columns.T)
+    run.save_output_map(None)
+    assert not run.output_file.exists()
+    for wrong in (torch.ones(3), torch.tensor([[1.0, float("nan")]]), torch.ones(1, 1, 1)):
+        run.save_output_map(wrong)
+        with pytest.raises(UserError, match="is damaged: map must be a matrix of numbers"):
+            run.output_map()
+
+
+def test_embeddings_come_back_in_32_bits_and_must_be_numbers(run: Run) -> None:
+    with pytest.raises(UserError, match="has no embeddings yet"):
+        run.embeddings()
+    table = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    run.save_embeddings(np.array(["a", "b", "c"]), table)
+    ids, found = run.embeddings()
+    assert ids.tolist() == ["a", "b", "c"]
+    assert found.dtype == np.float32
+    assert np.array_equal(found, table.detach().float().numpy())
+    with pytest.raises(UserError, match="NaN or infinity"):
+        run.save_embeddings(ids, torch.full((3, 2), float("nan")))
+    assert np.array_equal(run.embeddings()[1], found)
+
+
+def test_what_is_not_there_is_nothing_and_no_error(run: Run) -> None:
+    assert (run.nodes(), run.labels(), run.scores(), run.diagnostics()) == ({}, None, {}, {})
+    assert run.encoding() is None
+    assert run.metrics() == []
+    np.savez(run.nodes_file, label=np.array([0, 1]))
+    labels = run.labels()
+    assert labels is not None
+    assert labels.tolist() == [0, 1]
+
+
+def test_later_scores_replace_those_of_the_same_name(run: Run) -> None:
+    run.save_scores({"a": 1, "b": 1})
+    run.save_scores({"b": 2})
+    assert run.scores() == {"a": 1, "b": 2}
+
+
+def test_a_checkpoint_keeps_facts_and_tensors_of_any_layout(run: Run) -> None:
+    tensors = {"a": torch.arange(6.0).reshape(2, 3).T, "b": torch.ones(2, requires_grad=True)}
+    run.save_checkpoint(tensors, epoch=4, method="grace")
+    found, facts = run.checkpoint()
+    assert facts == {"epoch": 4, "method": "grace"}
+    assert torch.equal(found["a"], tensors["a"])
+    assert torch.equal(found["b"], torch.ones(2))
+
+
+def test_what_a_killed_writer_left_is_removed_when_the_folder_is_held(run: Run) -> None:
+    left = run.path / ".muxgcl.half.part"
+    left.touch()
+    with run.locked():
+        assert not left.exists()
+        with pytest.raises(UserError), Run(run.path).locked():
+            raise AssertionError("two held one folder")
+
+
+def test_every_file_of_a_run_has_the_name_that_the_docs_say(tmp_path: Path) -> None:
+    files = {name: file.name for name, file in vars(Run(tmp_path)).items() if name.endswith("file")}
+    assert files == {
+        "config_file": "config.toml",
+        "metrics_file": "metrics.jsonl",
+        "checkpoint_file": "checkpoint.safetensors",
+        "output_file": "output.safetensors",
+        "observed_file": "observed.jsonl",
+        "embeddings_file": "embeddings.npz",
+        "nodes_file": "nodes.npz",
+        "scores_file": "scores.json",
+        "diagnostics_file": "diagnostics.json",
+        "encoding_file": "encoding.json",
+        "report_file": "report.html",
+    }
+
+
+def test_a_checkpoint_larger_than_allowed_is_not_read(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.save_checkpoint({"w": torch.zeros(1000)}, epoch=1)
+    run.checkpoint()
+    monkeypatch.setenv("MUXGCL_MAX_BYTES", "1000")
+    with pytest.raises(UserError, match="MUXGCL_MAX_BYTES"):
+        run.checkpoint()

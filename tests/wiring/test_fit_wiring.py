@@ -1,6 +1,7 @@
 """One run from plan to trained method: what is refused, kept, told and gone on from."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_loop_wiring import CPU, on
+from test_loop_wiring import CPU
 from torch import Tensor, nn
 
 from muxgcl.errors import UserError
@@ -68,27 +69,31 @@ def test_an_embedding_has_collapsed_where_no_row_differs(
 
 
 class Given(nn.Module):
-    """Embeds as it is told, and says in which mode."""
+    """Embeds as it is told, in two blocks, and says in which mode."""
 
     def __init__(self, table: Tensor, trainable: bool) -> None:
         super().__init__()
         self.table, self.trainable, self.modes = table, trainable, []
 
-    def embed(self, graph: Any) -> Tensor:
+    def embed_blocks(self, graph: Any) -> Iterator[Tensor]:
         self.modes.append((self.training, torch.is_grad_enabled()))
-        return self.table
+        yield self.table[:2]
+        yield self.table[2:]
 
 
 @pytest.mark.parametrize("trainable", [True, False])
 def test_an_embedding_is_had_in_evaluation_mode_and_is_finite(trainable: bool) -> None:
-    good = Given(torch.ones(3, 2, dtype=torch.float64), trainable)
-    assert embed(good, on(CPU)).dtype == torch.float32  # type: ignore[arg-type]
+    three = SimpleNamespace(device=CPU, num_nodes=3)
+    good = Given(torch.arange(6.0, dtype=torch.float64).reshape(3, 2), trainable)
+    found = embed(good, three)  # type: ignore[arg-type]
+    assert found.dtype == torch.float32
+    assert found.tolist() == good.table.tolist()
     assert good.modes == [(False, False)]
     assert good.training
     bad = Given(torch.tensor([[1.0, float("nan")], [float("inf")] * 2, [0.0, 0.0]]), trainable)
     advice = "a smaller lr, or smaller features, usually" if trainable else "smaller features usual"
     with pytest.raises(NonFiniteEmbedding, match=f"infinity at 2 of 3 nodes; {advice}"):
-        embed(bad, on(CPU))  # type: ignore[arg-type]
+        embed(bad, three)  # type: ignore[arg-type]
 
 
 def test_a_run_that_was_finished_is_not_trained_again_and_says_what_it_took(

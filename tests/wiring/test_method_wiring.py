@@ -71,6 +71,7 @@ def test_a_default_changes_on_purpose_alone() -> None:
         "readout": "last",
         "readout_weights": (),
         "readout_features": 0.0,
+        "readout_raw": 0.0,
     }
     assert asdict(MuxHopConfig()) == {
         **AFFINITY,
@@ -94,6 +95,7 @@ def test_a_default_changes_on_purpose_alone() -> None:
         "readout": "all",
         "readout_weights": (),
         "readout_features": 0.0,
+        "readout_raw": 0.0,
     }
 
 
@@ -138,11 +140,16 @@ def test_the_projection_of_mux_gcl_is_as_wide_as_its_embedding_by_default(graph:
         ("mux-hop", {"readout_weights": (3.0, 1.0, 0.0)}, [0, 1]),
     ],
 )
-@pytest.mark.parametrize("features", [0.0, 0.25])
+@pytest.mark.parametrize(("features", "raw"), [(0.0, 0.0), (0.25, 0.0), (0.25, 0.5)])
 def test_the_embedding_is_the_readout_of_the_clean_graphs_scales(
-    name: str, settings: dict[str, Any], scales: list[int], features: float, graph: Graph
+    name: str,
+    settings: dict[str, Any],
+    scales: list[int],
+    features: float,
+    raw: float,
+    graph: Graph,
 ) -> None:
-    method = made(name, graph, readout_features=features, **settings)
+    method = made(name, graph, readout_features=features, readout_raw=raw, **settings)
     if name == "mux-hop":
         view = clean(method.scaled(graph))
         every = spread(view.propagation, method.encoder.embed(view), 2)
@@ -153,6 +160,8 @@ def test_the_embedding_is_the_readout_of_the_clean_graphs_scales(
     if features:
         carried = clean(graph).propagation @ (clean(graph).propagation @ graph.dense_features())
         blocks.append(features * normalize(carried))
+    if raw:
+        blocks.append(raw * normalize(graph.dense_features()))
     alone = scales == [2] and not features
     want = every[2] if alone else torch.cat(blocks, 1)
     assert_close(method.embed(graph), want, rtol=1e-4, atol=1e-5)

@@ -22,8 +22,8 @@ from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
 from muxgcl.io.save import TABLES, check_format, save_blocks, save_table
 from muxgcl.runs.committee import restore_members
+from muxgcl.runs.embedding import collapsed, gathered
 from muxgcl.runs.environment import pick_device
-from muxgcl.runs.fit import collapsed, gathered
 from muxgcl.runs.folder import Run
 from muxgcl.runs.held_out import held_out_links
 from muxgcl.runs.plan import Plan

@@ -68,6 +68,7 @@ def embed(
     edge_type: o.EdgeTypeColumn = None,
     directed: o.Directed = None,
     header: o.Header = None,
+    exclude: o.Exclude = None,
     as_json: o.Json = False,
 ) -> None:
     """Embed a graph that a run has not seen, or new nodes of its own graph.
@@ -85,6 +86,7 @@ def embed(
         edge_type=edge_type,
         directed=directed,
         header=header,
+        exclude=exclude,
     )
     with Screen(as_json=as_json) as screen:
         found = embed_app(

@@ -130,13 +130,7 @@ class MuxHop(Method):
             anchors=cfg.anchors,
             backend=context.backend,
         )
-        self.readout = Readout(
-            cfg.readout,
-            cfg.readout_weights,
-            cfg.readout_features,
-            last=cfg.hops,
-            raw=cfg.readout_raw,
-        )
+        self.readout = Readout.of(cfg, last=cfg.hops)
         self.capturable = graph.device.type == "cpu" or not self._in_part(graph)
         self.patches: list[Tensor] | None = None
         self.register_buffer("steps", torch.zeros(()))
@@ -177,17 +171,17 @@ class MuxHop(Method):
         return self.contrast(unit, self.patches, sample)
 
     def scales(self, graph: Graph, nodes: NodeIndex | None = None) -> list[Candidates]:
-        """Every scale of two fresh views, one view below the other; along the edges.
+        """Every scale of two fresh views along the edges, one view below the other.
 
-        Of some nodes alone, where these are named.
+        Of some nodes, if named.
         """
-        graph = self.scaled(graph).directions[0]
+        scaled = self.scaled(graph).directions[0]
         if nodes is not None:
             wanted = set(range(self.cfg.hops + 1))
-            views = stacked_propagation(graph, self.cfg.drop_edges)
+            views = stacked_propagation(scaled, self.cfg.drop_edges)
             rows = torch.cat([nodes, nodes + graph.num_nodes])
-            return [*self._of_rows(graph, views, rows, wanted, mixed=False).values()]
-        view = dropped(graph, self.cfg.drop_edges, self.cfg.drop_features)
+            return [*self._of_rows(scaled, views, rows, wanted, mixed=False).values()]
+        view = dropped(scaled, self.cfg.drop_edges, self.cfg.drop_features)
         return spread(view.propagation, self.encoder(view), self.cfg.hops)
 
     def projected(

@@ -22,7 +22,8 @@ from muxgcl.graph import Graph
 from muxgcl.methods import Method
 from muxgcl.nn.projector import unit_rows
 from muxgcl.runs.compress import Map, check_width, learn_map
-from muxgcl.runs.fit import Fitted, Ready, embed, embed_blocks, fit, gathered, restore
+from muxgcl.runs.embedding import embed, embed_blocks, gathered
+from muxgcl.runs.fit import Fitted, Ready, fit, restore
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan

@@ -33,7 +33,7 @@ from muxgcl.runs import contents
 from muxgcl.runs.settings import to_toml
 
 FILES = (
-    "config.toml",
+    "config.toml",  # first: a clearing goes from the last to the first
     "metrics.jsonl",
     "checkpoint.safetensors",
     "output.safetensors",
@@ -96,11 +96,11 @@ class Run:
         curves = self.path / CURVES
         for file in () if curves.is_symlink() else curves.glob("events.out.tfevents.*"):
             file.unlink(missing_ok=True)
-        for name in (*(name for name in FILES if name != self.config_file.name), "config.toml"):
-            (self.path / name).unlink(missing_ok=True)
         for pattern in OF_MEMBERS:
             for file in self.path.glob(pattern):
                 file.unlink(missing_ok=True)
+        for name in reversed(FILES):
+            (self.path / name).unlink(missing_ok=True)
 
     def foreign(self) -> str | None:
         """A file or folder that no run has written: without a config.toml of ours, any is."""

@@ -12,7 +12,8 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate.controls import control_name
 from muxgcl.evaluate.verdict import METHOD_OF
 from muxgcl.graph import Graph, graph_fingerprint
-from muxgcl.runs.fit import NonFiniteEmbedding, make_ready
+from muxgcl.runs.embedding import NonFiniteEmbedding
+from muxgcl.runs.fit import make_ready
 from muxgcl.runs.loop import NonFiniteLoss
 from muxgcl.runs.plan import Plan, find_method
 from muxgcl.tune.measure import ByLabels, Measure, OnBlock, digest
