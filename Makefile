@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # make clears nothing it did not make: a broken set-up is mended by removing $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-all fuzz mutants check format docs results clean
+.PHONY: demo test test-all fuzz kills mutants check format docs results clean
 
 demo: $(VENV)/.base
 	$(BIN)/muxgcl run cora --preset quick --out runs/demo --overwrite --controls
@@ -14,9 +14,13 @@ test: check
 	$(BIN)/python -m pytest -n 2 -q -m "not slow"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# also what takes minutes: every method on PubMed under a memory limit
+# also what takes minutes: every method on PubMed under a memory limit, every command killed at every write, full disks
 test-all: check
 	$(BIN)/python -m pytest -q
+
+# every command killed at every write, and on disks that fill up; what came of it is recorded
+kills: $(VENV)/.dev
+	$(BIN)/python tests/kill_matrix.py --record records/kills.jsonl
 
 # 10,000 changed files, studies, records, presets, options and dataset files; what came of them is recorded
 fuzz: $(VENV)/.dev

@@ -23,9 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from muxgcl.evaluate import STRENGTHS, development_hash, development_splits, holdout, summarise
-from muxgcl.evaluate.development import development_labels
-from muxgcl.evaluate.device_probe import answers
+from muxgcl.evaluate import development_hash, development_splits, holdout, probe, summarise
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
 from muxgcl.io.files import append_lines
@@ -33,8 +31,9 @@ from muxgcl.io.load import load
 from muxgcl.io.sbm import Sbm, make_sbm
 from muxgcl.runs.controls import features_table, scipy_rows
 from muxgcl.runs.cost import calibrate, estimate
+from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import commit, peak_memory, pick_device, versions
-from muxgcl.runs.fit import embed, fit
+from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan
 
 
@@ -226,7 +225,7 @@ def of_samples(args: argparse.Namespace, name: str) -> None:
                 keys=keys,
             )
             fitted = fit(plan, graph)
-            right = judged(fitted.embed().to(fitted.graph.device), y, args.splits)
+            found = probe(fitted.embed().numpy(), y, development_splits(y, args.splits))
             row = {
                 "kind": "sampled",
                 "dataset": name,
@@ -237,7 +236,7 @@ def of_samples(args: argparse.Namespace, name: str) -> None:
                 "labels": "development",
                 "development": development_hash(y),
                 "split_seed": 0,
-                "accuracy": right,
+                "accuracy": [round(a, 4) for a in found.accuracies],
                 "seconds": round(fitted.seconds, 2),
                 "epoch_ms": round(fitted.epoch_ms, 3),
                 "peak_mib": round(fitted.peak_mib),
@@ -247,15 +246,8 @@ def of_samples(args: argparse.Namespace, name: str) -> None:
                 "commit": commit(),
             }
             append_lines(args.record, [row])
-            mean = summarise(right).mean
+            mean = summarise(found.accuracies).mean
             print(f"{name} B={anchors} M={keys} seed {seed}: {mean:.2f} ({row['seconds']} s)")
-
-
-def judged(table: torch.Tensor, y: np.ndarray[Any, Any], count: int) -> list[float]:
-    """Test accuracies, in percent, on splits of the development half."""
-    splits, known = development_splits(y, count), development_labels(y)
-    found = zip(answers(table, known, splits, STRENGTHS), splits, strict=True)
-    return [round(100 * float((a.predicted == y[s.test]).mean()), 4) for a, s in found]
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
+from muxgcl.reproduce.hops import FIRST_SEED
 from muxgcl.reproduce.job import BOUNDS, COMMITTEE, CONTROLS, SIMILARITIES, SOFT_NEGATIVES, Job
 from muxgcl.reproduce.records import Record, RecordStore, make_record
 from muxgcl.reproduce.searches import HALVES
@@ -47,7 +48,7 @@ UNTRAINED = {"raw": 0.0, "A X": 16.0, "A^2 X": 18.0, "X|AX|A^2X": 17.0}
 
 
 def tables_of(job: Job) -> dict[str, Any]:
-    level = LEVEL[job.method] + GAIN[job.variant] + 0.25 * (job.seed - 700)
+    level = LEVEL[job.method] + GAIN[job.variant] + 0.25 * (job.seed - FIRST_SEED)
     if job.kind == COMMITTEE:
         level += 0.5
     read = UNTRAINED if job.kind == CONTROLS else READ

@@ -20,7 +20,7 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding, Loaded, load
 from muxgcl.runs.committee import fit_members
-from muxgcl.runs.fit import collapsed
+from muxgcl.runs.embedding import collapsed
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 

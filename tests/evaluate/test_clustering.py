@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.preprocessing import normalize
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import assign, cluster, compare
+from muxgcl.evaluate import assign, cluster, clustering, compare
 
 
 def planted(n: int = 120, k: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -105,3 +105,16 @@ def test_fewer_different_rows_than_clusters_are_no_trouble() -> None:
     label = assign(np.repeat(np.eye(2), 5, axis=0), 4)
     assert not set(label[:5]) & set(label[5:])
     assert set(assign(np.zeros((6, 3)), 3)) <= {0, 1, 2}
+
+
+def test_many_rows_are_clustered_in_mini_batches_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On blobs that anyone would find, and in blocks that do not divide the rows."""
+    y = np.repeat(np.arange(4), 250)
+    z = np.eye(6)[y] + 0.05 * np.random.default_rng(0).normal(size=(1000, 6))
+    whole = assign(z, 4)
+    monkeypatch.setattr(clustering, "MANY", 300)
+    monkeypatch.setattr(clustering, "BATCH", 64)
+    assert assign(z, 4).shape == (1000,)
+    assert compare([assign(z, 4), whole], y).nmi_scores == pytest.approx((1, 1))
+    np.testing.assert_array_equal(assign(z, 4, seed=1), assign(z, 4, seed=1))
+    np.testing.assert_array_equal(assign(sparse.csr_array(z), 4), assign(z, 4))

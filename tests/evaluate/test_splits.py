@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import Split, holdout_splits, public_splits, random_split
+from muxgcl.evaluate import Split, cut, holdout_splits, public_splits, random_split
 
 
 def same(one: Split, two: Split) -> bool:
@@ -125,3 +125,16 @@ def test_missing_or_overlapping_masks_are_refused() -> None:
         public_splits(np.zeros(30, np.int64), None, None, None)
     with pytest.raises(UserError, match="must not share nodes"):
         public_splits(np.arange(30) % 2, train, val, val)
+
+
+def test_a_large_split_is_cut_to_a_random_sample_and_a_small_one_is_left_alone() -> None:
+    whole = holdout_splits(labels(2000), 1)[0]
+    few = cut(whole, (50, 60, 70))
+    assert [len(few.train), len(few.val), len(few.test)] == [50, 60, 70]
+    assert few.aside is not None
+    for part in ("train", "val", "test", "aside"):
+        some = getattr(few, part)
+        assert len(set(some)) == len(some)
+        assert set(some) <= set(getattr(whole, part))
+    assert same(few, cut(whole, (50, 60, 70)))
+    assert same(cut(whole), whole)

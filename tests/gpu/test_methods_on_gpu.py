@@ -11,7 +11,8 @@ from muxgcl.affinity.pick import pick
 from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
 from muxgcl.methods import METHODS
-from muxgcl.runs.fit import embed, fit
+from muxgcl.runs.embedding import embed
+from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
 

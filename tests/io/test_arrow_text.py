@@ -1,5 +1,7 @@
 """Text read by pyarrow is the text that Python's csv reads: same tables, same lines of mistakes."""
 
+import csv
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ CELL = st.one_of(
         ["", "NA", " 7", "7 ", "07", "+7", "1_0", "true", "nan", "inf", "1e400", "1,5"]
     ),
     st.text("ab é#\t.", max_size=3),
+    st.text('a",\n ', max_size=3),
 )
 
 
@@ -45,7 +48,7 @@ def both(path: Path, columns: EdgeColumns | NodeColumns, **options: Any) -> Any:
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     rows=st.integers(2, 4).flatmap(
@@ -57,6 +60,7 @@ def both(path: Path, columns: EdgeColumns | NodeColumns, **options: Any) -> Any:
     end=st.sampled_from(["\n", "\r\n"]),
     header=st.sampled_from([None, True, False]),
     comments=st.sampled_from(["", "# made by hand\n", "\ufeff# one\n\n# two\n"]),
+    quoting=st.sampled_from([None, csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
     nodes=st.booleans(),
 )
 def test_random_text_is_the_same_table_with_and_without_pyarrow(
@@ -65,12 +69,20 @@ def test_random_text_is_the_same_table_with_and_without_pyarrow(
     end: str,
     header: bool | None,
     comments: str,
+    quoting: Any,
     nodes: bool,
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "table.txt"
-    lines = [separator.join(row) for row in rows]
-    path.write_bytes((comments + "".join(line + end for line in lines)).encode())
+    if quoting is None:
+        text = "".join(separator.join(row) + end for row in rows)
+    else:
+        written = StringIO()
+        csv.writer(written, delimiter=separator, quoting=quoting, lineterminator=end).writerows(
+            rows
+        )
+        text = written.getvalue()
+    path.write_bytes((comments + text).encode())
     both(path, NodeColumns() if nodes else EdgeColumns(), header=header)
 
 
@@ -79,6 +91,7 @@ def test_random_text_is_the_same_table_with_and_without_pyarrow(
     [
         ("id,age\na,1\nb,2,3\n", "line 3: 3 fields, but line 1 has 2"),
         ("id,age\na,1\n\nb,inf\n", "line 4: column 'age' holds infinity"),
+        ("0,0,0,nan\n0,0,nan,0\n", "line 1: column '4' holds NaN"),  # the first in the file
         ("# x\nid,age\na,nan\n", "line 3: column 'age' holds NaN"),
         ("id,age\na,1\nb,\xe9\n".encode("latin1"), "not UTF-8 text: it holds the byte 0xe9"),
         ("id,age\na," + "x" * 140_000 + "\n", "line 2: field larger than field limit (131072)"),
@@ -93,7 +106,13 @@ def test_a_mistake_is_named_with_its_line(text: str | bytes, line: str, tmp_path
 @pytest.mark.parametrize(
     "text",
     [
-        'a,b\n"c, d",e\n',  # quotes
+        'a,b\n"c, d",e\n',
+        'a,b\n"c""d",e\n',
+        'a,b\nc"d,e\n',
+        'a,b\n"c"d,e\n',
+        'a,b\n"c\nd",e\n',
+        'a,b\n "c",e\n',
+        'a,b\nc,"d',
         "a b\nc  d\n",  # runs of spaces
         "a b\n c d\n",
         "a,b\rc,d\re,f\n",  # lone carriage returns
@@ -125,6 +144,27 @@ def test_large_plain_files_are_pyarrows_and_small_ones_are_not(
         assert table.rows.kept["1"].tolist() == list(range(rows))
         assert table.place(rows - 1) == f"line {rows:,}"
     assert asked == [tmp_path / "large.csv"]
+
+
+def test_quoted_cells_of_one_line_are_plain_and_others_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrow_text, "SMALL", 0)
+    monkeypatch.setattr(arrow_text, "PIECE", 3)  # pieces end at every place in turn
+    path = tmp_path / "t.csv"
+    for text, plain in {
+        'a,b\n"c, d",""\n': True,
+        '"a","b"\r\n"c""d","e"\r\n': True,
+        '"""",b\n': True,
+        'a"b,c\n': False,
+        '"a"b,c\n': False,
+        '"a\nb",c\n': False,
+        'a, "b"\n': False,
+        'a,"b': False,
+        "a\rb\n": False,
+    }.items():
+        path.write_bytes(text.encode())
+        assert arrow_text.is_plain(path, ",") == plain, text
 
 
 def test_a_late_word_makes_a_column_of_a_large_file_text(tmp_path: Path) -> None:

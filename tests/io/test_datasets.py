@@ -267,6 +267,69 @@ def test_a_file_put_there_by_hand_that_is_another_is_told_and_used(
     )
 
 
+@pytest.fixture
+def unlisted(tiny_photo, monkeypatch: pytest.MonkeyPatch):
+    """The same graph, with no known checksum."""
+    root, serve = tiny_photo
+    serve()
+    monkeypatch.delitem(SHA256, DATASETS["photo"].files[0])
+    return root, root / "Amazon" / "Photo" / "raw" / DATASETS["photo"].files[0]
+
+
+def test_the_first_download_of_a_file_without_a_checksum_is_told_and_kept_by_its_own(
+    unlisted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, file = unlisted
+    load_dataset("photo", root)
+    err = capsys.readouterr().err
+    assert "this first download is trusted, and its sha256 is kept in" in err
+    assert "used as it is" not in err
+    kept = file.with_name(f"{file.name}.sha256")
+    assert kept.read_text() == f"{sha256(file.read_bytes()).hexdigest()}  {file.name}\n"
+    load_dataset("photo", root)
+    assert capsys.readouterr().err == ""  # once is enough
+
+
+def test_a_file_that_is_not_its_first_download_is_refused(unlisted) -> None:
+    root, file = unlisted
+    load_dataset("photo", root)
+    whole = file.read_bytes()
+    file.write_bytes(whole + b"\0")
+    with pytest.raises(UserError, match="is not the file that was downloaded first"):
+        load_dataset("photo", root)
+    file.with_name(f"{file.name}.sha256").write_text("0" * 64)
+    file.unlink()
+    with pytest.raises(UserError, match="not the file that was downloaded before; nothing was"):
+        load_dataset("photo", root)
+    assert not file.exists()
+    file.write_bytes(whole)
+    for damaged in ("", "0" * 63, "Z" * 64, "\xff" * 64):
+        file.with_name(f"{file.name}.sha256").write_text(damaged)
+        with pytest.raises(UserError, match=r"\.sha256"):
+            load_dataset("photo", root)
+
+
+def test_a_file_put_there_by_hand_without_a_checksum_is_told_and_used(
+    unlisted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, file = unlisted
+    load_dataset("photo", root)
+    file.with_name(f"{file.name}.sha256").unlink()
+    capsys.readouterr()
+    assert load_dataset("photo", root).num_nodes == 5
+    assert capsys.readouterr().err == (
+        f"muxgcl: no checksum of {file} is known; it is used as it is\n"
+    )
+    assert [path.name for path in file.parent.iterdir()] == [file.name]  # loading writes nothing
+
+
+def test_every_graph_without_checksums_is_named_in_the_documents() -> None:
+    unknown = [name for name, d in DATASETS.items() if not all(f in SHA256 for f in d.files)]
+    assert unknown == ["coauthor-cs", "coauthor-physics", "dblp", "wikics"]
+    text = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()
+    assert "Coauthor CS, Coauthor Physics, DBLP and WikiCS" in text
+
+
 @needs_published
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_the_checksums_are_those_of_the_published_files(name: str) -> None:

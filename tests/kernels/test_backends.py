@@ -12,6 +12,7 @@ from torch.testing import assert_close
 from muxgcl import kernels
 from muxgcl.errors import UserError
 from muxgcl.kernels import PairWeight, chunked, reference, resolve
+from muxgcl.losses.multiscale import MultiplexPatchContrast
 
 
 def unit(n: int, d: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -232,6 +233,19 @@ def test_a_low_temperature_loses_nothing_in_32_bits(
     assert_close(got[0].double(), want[0], rtol=1e-4, atol=0)
     for mine, theirs in zip(got[1], want[1], strict=True):
         assert (mine - theirs).norm() < 2e-3 * theirs.norm()
+
+
+@pytest.mark.parametrize("backend", ["fused", "fused/fp16", "fused/fp32"])
+def test_fused_by_name_refuses_a_temperature_at_which_rows_underflow(backend: str) -> None:
+    z = unit(8, 4)
+    words = rf"backend {backend} needs a temperature of at least 0.025, got 0.02: .* chunked"
+    with pytest.raises(UserError, match=words):
+        kernels.contrast(z, z, temperature=0.02, nodes=8, backend=backend)
+    with pytest.raises(UserError, match=words):  # before training, too
+        MultiplexPatchContrast([0.5, 0.5], 0.02, backend=backend)
+    MultiplexPatchContrast([0.5, 0.5], 0.025, backend=backend)
+    for other in ("auto", "chunked", "reference"):
+        MultiplexPatchContrast([0.5, 0.5], 0.0005, backend=other)
 
 
 def in_double(weight: PairWeight | None) -> PairWeight | None:

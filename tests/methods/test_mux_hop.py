@@ -335,7 +335,9 @@ def test_rows_of_a_sample_are_those_of_the_whole_graph(
     view = dropped(graph, (0.4, 0.4), 0.0)
     ways = [
         method.projected(view, method.encoder(view), method.contrast.scales, sample),
-        method._of_rows(graph, view.propagation, sample.rows(2)),
+        method._finished(
+            method._of_rows(graph, view.propagation, sample.rows(2), method.contrast.scales)
+        ),
     ]
     found = []
     for unit in ways:
@@ -370,7 +372,9 @@ def test_blocks_of_rows_give_the_loss_and_the_gradient_of_all_rows_at_once(
 
         monkeypatch.setattr(mux_hop, "in_blocks", in_blocks)
         with seeded(5):
-            unit = method._of_rows(graph, propagation, rows)
+            unit = method._finished(
+                method._of_rows(graph, propagation, rows, method.contrast.scales)
+            )
         loss = sum((unit[k] * goal[k]).sum() for k in unit)
         return [loss, *torch.autograd.grad(loss, parameters)]
 
@@ -402,3 +406,15 @@ def test_an_embedding_in_blocks_is_the_embedding(
         again = torch.cat([*method.readout.blocks(method._read(method.scaled(graph)), graph, 11)])
     assert_close(again, whole)
     assert field.block_rows(method.encoder.widths) == 7
+
+
+def test_scales_of_some_nodes_are_those_of_all() -> None:
+    graph = graph_of(40)
+    method = method_of(graph, dropout=0.0, drop_features=0.0)
+    nodes = torch.tensor([31, 2, 17])
+    with seeded(4):
+        whole = method.scales(graph)
+    with seeded(4):
+        some = method.scales(graph, nodes)
+    rows = torch.cat([nodes, nodes + 40])
+    assert_close(some, [table[rows] for table in whole])

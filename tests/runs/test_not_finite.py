@@ -14,7 +14,8 @@ from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.io.load import load
 from muxgcl.io.save import save_table
-from muxgcl.runs.fit import NonFiniteEmbedding, collapsed, fit
+from muxgcl.runs.embedding import NonFiniteEmbedding, collapsed
+from muxgcl.runs.fit import fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 

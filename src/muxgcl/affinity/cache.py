@@ -7,9 +7,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from muxgcl.graph import fingerprint
-from muxgcl.io.files import remove_leftovers, write_atomically
-
-HOUR = 3600.0  # seconds; other processes may be writing here
+from muxgcl.io.files import write_atomically
 
 
 def load(path: Path) -> Tensor | None:
@@ -26,5 +24,4 @@ def store(path: Path, table: Tensor) -> None:
     """Write the table with a checksum; the file appears whole or not at all."""
     table = table.cpu().contiguous()
     content = save({"table": table}, {"sha256": fingerprint({"table": table}, {})})
-    remove_leftovers(path.parent, older_than=HOUR)
     write_atomically(path, lambda file: file.write(content))

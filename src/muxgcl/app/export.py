@@ -45,7 +45,7 @@ def export_onnx(run: Path | str, out: Path | str) -> Path:
     if path.suffix != ".onnx":
         raise UserError(f"expected a file ending in .onnx, got {path.name!r}")
     if find_spec("onnx") is None:
-        raise UserError("an ONNX model needs onnx: pip install 'muxgcl[onnx]'")
+        raise UserError("an ONNX model needs onnx: pip install onnx")
     tables = trained.config()
     plan = Plan.from_tables(tables, device="cpu")
     if plan.method != "mux-hop":

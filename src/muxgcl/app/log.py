@@ -35,11 +35,11 @@ def check_log(log: str | None) -> None:
         return
     if log not in BOARDS:
         raise UserError(f"log must be one of {', '.join(BOARDS)}, got {log!r}")
-    load, _, name, extra = BOARDS[log]
+    load, _, name = BOARDS[log]
     try:
         load()
     except ImportError:
-        raise UserError(f"--log {log} needs {name}: pip install 'muxgcl[{extra}]'") from None
+        raise UserError(f"--log {log} needs {name}: pip install {log}") from None
 
 
 @contextmanager
@@ -211,8 +211,9 @@ def _wandb() -> Any:
 
 
 # how to import it, who writes, what it is called, the extra that installs it
-BOARDS: dict[str, tuple[Callable[[], Any], Callable[[Run], Board], str, str]] = {
-    "tensorboard": (_tensorboard, TensorBoard, "TensorBoard", "log"),
-    "mlflow": (_mlflow, MLflow, "MLflow", "mlflow"),
-    "wandb": (_wandb, WeightsAndBiases, "Weights & Biases", "wandb"),
+# a package by its name on the index: how to load it, what writes to it, what people call it
+BOARDS: dict[str, tuple[Callable[[], Any], Callable[[Run], Board], str]] = {
+    "tensorboard": (_tensorboard, TensorBoard, "TensorBoard"),
+    "mlflow": (_mlflow, MLflow, "MLflow"),
+    "wandb": (_wandb, WeightsAndBiases, "Weights & Biases"),
 }

@@ -26,7 +26,8 @@ from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import check_output, mapped, output_map, side_by_side, together
 from muxgcl.runs.distributed import first_begins
-from muxgcl.runs.fit import Fitted, Ready, Stopped, collapsed, make_ready, train
+from muxgcl.runs.embedding import collapsed
+from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import labels_of

@@ -1,12 +1,14 @@
 """What a finished run is good for: embed, evaluate, predict links, cluster, report, describe."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from muxgcl.app.begin import check_kinds
 from muxgcl.app.judge import controls_stage, stops_are_told
@@ -18,10 +20,10 @@ from muxgcl.app.source import graph_of_run, saved_encoding, source_like
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
-from muxgcl.io.save import TABLES, check_format, save_table
+from muxgcl.io.save import TABLES, check_format, save_blocks, save_table
 from muxgcl.runs.committee import restore_members
+from muxgcl.runs.embedding import collapsed, gathered
 from muxgcl.runs.environment import pick_device
-from muxgcl.runs.fit import collapsed
 from muxgcl.runs.folder import Run
 from muxgcl.runs.held_out import held_out_links
 from muxgcl.runs.plan import Plan
@@ -36,8 +38,9 @@ class Embedded:
     """Node ids and their embeddings, and the file they were written to."""
 
     ids: Array
-    table: Array
+    table: Array | None  # None where it was to be written alone
     path: Path | None
+    width: int
 
 
 def embed(
@@ -49,6 +52,7 @@ def embed(
     load: LoadOptions | None = None,
     out: Folder | None = None,
     device: str = "auto",
+    keep: bool = True,
     observer: Observer | None = None,
 ) -> Embedded:
     """Embed a graph that a run has not seen, or new nodes of its own; else the run's embeddings.
@@ -64,6 +68,7 @@ def embed(
         out: a file to write, in the format that its ending names (`muxgcl.io.save.save_table`);
             none by default.
         device: where to compute.
+        keep: False to write `out` block by block without holding all rows in memory.
         observer: is told of every event; silent by default.
     """
     trained, load, observer = Run(Path(run)), load or LoadOptions(), observer or Observer()
@@ -78,6 +83,7 @@ def embed(
         raise UserError(f"{what} of a new graph, but none is named after {run}")
     if graph is None and new_nodes is None and trained.embeddings_file.is_file():
         ids, table = trained.embeddings()
+        blocks: Iterable[Array] = [table]
     else:
         observer.phase("loading")
         if new_nodes is not None:
@@ -100,15 +106,31 @@ def embed(
         check_kinds(tables.get("data", {}), tensors)
         tensors = tensors.to(pick_device(device))
         committee = restore_members(trained, Plan.from_tables(tables, device=device), tensors)
-        z = committee.embed(tensors)
-        if (told := collapsed(z)) is not None:
-            observer.note(told)
-        table = z.numpy()[-len(ids) :]  # new nodes come last
-        for note in notes:
-            observer.note(note)
+        blocks = _told_in_the_end(committee.embed_blocks(tensors), [*notes], observer)
+        if new_nodes is not None:  # they come last
+            whole = gathered(map(torch.from_numpy, blocks), tensors.num_nodes)
+            blocks = [whole[-len(ids) :].numpy()]
+    if path is not None and not keep:
+        return Embedded(ids, None, path, save_blocks(path, ids, blocks))
+    table = gathered(map(torch.from_numpy, blocks), len(ids)).numpy()
     if path is not None:
         save_table(path, ids, table)
-    return Embedded(ids, table, path)
+    return Embedded(ids, table, path, table.shape[1])
+
+
+def _told_in_the_end(
+    blocks: Iterable[Tensor], notes: Iterable[str], observer: Observer
+) -> Iterator[Array]:
+    """The blocks as arrays; the notes, and whether all rows were alike, are told in the end."""
+    first, told = None, None
+    for block in blocks:
+        start = first is None
+        first = block[:1] if first is None else first
+        seen = collapsed(torch.cat([first, block]) if not start else block)
+        told = seen if start or seen is None else told
+        yield block.numpy()
+    for note in notes if told is None else [told, *notes]:
+        observer.note(note)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -43,7 +43,18 @@ def tune(
     ] = 30,
     study: Annotated[
         Path | None,
-        typer.Option(help="The file of trials, continued if it is there; under runs/ by default."),
+        typer.Option(
+            help="The file of trials, continued if it is there; under runs/ by default. "
+            "With --storage, the name of the study."
+        ),
+    ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Search with many workers at a time: a database (postgresql://...) or a journal "
+            "file that all of them see. Start the same command on each.",
+        ),
     ] = None,
     by: Annotated[
         By | None,
@@ -119,6 +130,7 @@ def tune(
     )
     kind = "labels" if isinstance(measure, tuning.ByLabels) else "links"
     file = study or Path("runs") / f"{where.dataset}-{method}-by-{kind}.study"
+    name = str(study) if study else f"{where.dataset}-{method}-by-{kind}"
     best_file = out or file.with_suffix(".toml")
     if best_file.suffix != ".toml" or best_file == file:
         raise UserError(f"the best settings go to a file ending in .toml, got {best_file}")
@@ -131,7 +143,8 @@ def tune(
             outcome = tuning.tune(
                 tensors,
                 measure,
-                file,
+                file if storage is None else name,
+                storage=storage,
                 method=method,
                 trials=trials,
                 fixed=fixed,
@@ -142,7 +155,8 @@ def tune(
             )
         except KeyboardInterrupt as stop:
             raise Stopped(
-                f"stopped after {bar.done} of {trials} trials, which are kept in {file}; "
+                f"stopped after {bar.done} of {trials} trials, which are kept"
+                f"{f' in {file}' if storage is None else ''}; "
                 f"go on with: {shlex.join(['muxgcl', *sys.argv[1:]])}",
                 getattr(stop, "number", signal.SIGINT),
             ) from None

@@ -68,6 +68,7 @@ def embed(
     edge_type: o.EdgeTypeColumn = None,
     directed: o.Directed = None,
     header: o.Header = None,
+    exclude: o.Exclude = None,
     as_json: o.Json = False,
 ) -> None:
     """Embed a graph that a run has not seen, or new nodes of its own graph.
@@ -85,6 +86,7 @@ def embed(
         edge_type=edge_type,
         directed=directed,
         header=header,
+        exclude=exclude,
     )
     with Screen(as_json=as_json) as screen:
         found = embed_app(
@@ -95,9 +97,10 @@ def embed(
             load=load,
             out=out or run / "embedded.npz",
             device=device,
+            keep=False,
             observer=screen,
         )
-    nodes, width = found.table.shape
+    nodes, width = len(found.ids), found.width
     if as_json:
         told = {"run": str(run), "nodes": nodes, "width": width, "out": str(found.path)}
         print(json.dumps(told))

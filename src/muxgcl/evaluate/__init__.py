@@ -8,6 +8,7 @@ from muxgcl.evaluate.probe import STRENGTHS, ProbeResult, SplitScore, probe
 from muxgcl.evaluate.protocols import PaperProtocol, PaperResult, holdout, public
 from muxgcl.evaluate.splits import (
     Split,
+    cut,
     development_splits,
     holdout_splits,
     public_splits,
@@ -32,6 +33,7 @@ __all__ = [
     "assign",
     "cluster",
     "compare",
+    "cut",
     "development_half",
     "development_hash",
     "development_splits",

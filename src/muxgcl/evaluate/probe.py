@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from jaxtyping import Int
 from joblib import Parallel, cpu_count, delayed
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate.arrays import Labels, Table, checked_labels, unit_rows
+from muxgcl.evaluate.arrays import Index, Labels, Table, checked_labels, unit_rows
 from muxgcl.evaluate.logistic import Linear, fit_path
 from muxgcl.evaluate.splits import Split
 from muxgcl.evaluate.statistics import Summary, summarise
@@ -100,9 +101,11 @@ def probe(
     """
     from sklearn.metrics import confusion_matrix, f1_score  # takes seconds to load
 
-    z = unit_rows(z)
+    z = z if sparse.issparse(z) else np.asarray(z)
     y = checked_labels(y, z.shape[0])
     classes = np.unique(y[y >= 0])
+    z, y, splits = _rows_of(z, y, splits)
+    z = unit_rows(z)
     if any(not len(part) for split in splits for part in (split.train, split.val, split.test)):
         raise UserError(
             "expected labelled nodes in train, val and test of each split, one is empty"
@@ -135,6 +138,28 @@ def probe(
     rows = max((len(split.train) for split in splits), default=0)
     small = rows * min(rows, z.shape[1]) < SMALL
     return ProbeResult(counted, tuple(on_all_cores(score, splits, most=2 if small else None)))
+
+
+def _rows_of(z: Table, y: Labels, splits: Sequence[Split]) -> tuple[Table, Index, list[Split]]:
+    """Without the rows that no split names, where these are most of the table."""
+    named = np.zeros(len(y), bool)
+    for split in splits:
+        for part in (split.train, split.val, split.test, split.aside):
+            named[part if part is not None else []] = True
+    rows = np.flatnonzero(named)
+    if 2 * len(rows) > len(y):
+        return z, y, list(splits)
+    place = np.cumsum(named) - 1
+    moved = [
+        Split(
+            place[split.train],
+            place[split.val],
+            place[split.test],
+            None if split.aside is None else place[split.aside],
+        )
+        for split in splits
+    ]
+    return z[rows], y[rows], moved
 
 
 def _choose(

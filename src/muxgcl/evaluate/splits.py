@@ -18,6 +18,7 @@ from muxgcl.evaluate.development import development_labels, labels_or_zeros, rep
 
 Mask = Bool[np.ndarray, " n"] | Bool[np.ndarray, "n _"]
 _REDRAWS = 1000
+MOST = (10_000, 10_000, 20_000)  # nodes of train, val and test that a probe looks at
 FEWEST = 6  # labelled nodes: with one of train and one of val a node of the report half is left
 
 
@@ -65,6 +66,22 @@ def random_split(
             break
         order, redraws = rng.permutation(nodes), redraws - 1
     return Split(*np.split(order, np.cumsum(sizes)))
+
+
+def cut(split: Split, most: tuple[int, int, int] = MOST) -> Split:
+    """A split of a large graph with at most so many nodes of train, val and test.
+
+    They are drawn at random, the same ones each time; nothing is left out of a smaller split.
+    """
+
+    def some(part: Index, size: int) -> Index:
+        if len(part) <= size:
+            return part
+        return np.random.default_rng(len(part)).permutation(part)[:size]
+
+    train, val, test = most
+    aside = None if split.aside is None else some(split.aside, test)
+    return Split(some(split.train, train), some(split.val, val), some(split.test, test), aside)
 
 
 def holdout_splits(

@@ -12,37 +12,66 @@ from typing import Any
 
 import numpy as np
 
+from muxgcl.errors import UserError
 from muxgcl.io.ids import Ids, read_ids
 from muxgcl.io.roles import Choice
-from muxgcl.io.table import MISSING, Block, Dense, Place, is_number, lean, settle, stripped
+from muxgcl.io.table import MISSING, Block, Dense, counted, is_number, lean, settle, stripped
 
 SMALL = 1 << 20  # bytes up to which loading pyarrow takes longer than reading without it
 PIECE = 1 << 22  # bytes that are parsed at a time
 LONGEST_CELL = 1 << 17  # characters; Python's csv refuses longer ones
 
 
-def is_plain(path: Path) -> bool:
-    """Whether a file is large UTF-8 text without a quote, a lone carriage return or double spaces.
+def is_plain(path: Path, delimiter: str) -> bool:
+    """Whether a file is large text of which csv and pyarrow make the same cells.
 
-    Of these csv and pyarrow make different things. Raises nothing: a fault is found in reading.
+    That is UTF-8 without lone carriage returns, whose quotes stand around whole cells of one line;
+    with spaces between cells, one at a time and no quotes. Raises nothing: a fault is found in
+    reading.
     """
     if path.stat().st_size <= SMALL or find_spec("pyarrow") is None:
         return False
     decoder = codecs.getincrementaldecoder("utf-8")()
-    last = b"\n"
+    last, quotes = b"\n", 0
     with path.open("rb") as file:
         while piece := file.read(PIECE):
+            while piece[-1:] in b'"\r' and (more := file.read(1)):  # what follows tells its sense
+                piece += more
             try:
                 decoder.decode(piece)
             except UnicodeDecodeError:
                 return False
-            joined = last + piece
-            if b'"' in piece or b"  " in joined or b"\n " in joined or b" \n" in joined:
+            if b"\r" in piece and piece.count(b"\r") != piece.count(b"\r\n"):
                 return False
-            if b"\r" in joined and joined.count(b"\r") != joined.count(b"\r\n"):
-                return False  # or the piece ends between the two
+            joined = last + piece
+            spaces = (b'"', b"  ", b"\n ", b" \n", b" \r")
+            if delimiter == " " and any(one in joined for one in spaces):
+                return False
+            if b'"' in piece:
+                if not _quoted_whole(joined, quotes, delimiter):
+                    return False
+                quotes += piece.count(b'"')
+            elif quotes % 2 and b"\n" in piece:
+                return False
             last = piece[-1:]
-    return True
+    return quotes % 2 == 0
+
+
+def _quoted_whole(text: bytes, before: int, delimiter: str) -> bool:
+    """Whether each quote of a piece opens or closes a cell of one line, or is one of two inside.
+
+    `text` begins with the byte before the piece, which is no quote unless nothing follows it;
+    `before` is how many quotes came earlier.
+    """
+    codes = np.frombuffer(text + b"\n", np.uint8)
+    at = np.flatnonzero(codes[1:-1] == ord('"')) + 1
+    opens = (np.arange(len(at)) + before) % 2 == 0
+    left, right = codes[at - 1], codes[at + 1]
+    outside = [ord("\n"), ord(delimiter), ord('"')]
+    whole = np.where(opens, np.isin(left, outside), np.isin(right, [*outside, ord("\r")]))
+    lines = np.flatnonzero(codes[1:-1] == ord("\n")) + 1
+    inside = (np.searchsorted(at, lines) + before) % 2
+    return bool(whole.all() and not inside.any())
 
 
 class ArrowReader:
@@ -68,27 +97,23 @@ class ArrowReader:
             if all(_numeric(row[at[name]].strip()) for row in some[1:])
         ]
 
-    def blocks(self, as_text: frozenset[str], place: Place) -> list[Block] | None:
-        """All blocks, or None where pyarrow cannot read them."""
+    def blocks(self, as_text: frozenset[str]) -> list[Block] | None:
+        """All blocks, or None where pyarrow cannot read them or something is wrong with them."""
         from pyarrow import ArrowInvalid
 
         for numeric in (self.numeric, []):
             try:
-                return list(self._blocks(as_text, [n for n in numeric if n not in as_text], place))
+                return list(self._blocks(as_text, [n for n in numeric if n not in as_text]))
             except (ArrowInvalid, _OtherwiseReadError):
                 continue
+            except UserError:  # whose line is for who counts lines
+                return None
         return None
 
-    def _blocks(self, as_text: frozenset[str], numeric: list[str], place: Place) -> Iterator[Block]:
-        start = 0
+    def _blocks(self, as_text: frozenset[str], numeric: list[str]) -> Iterator[Block]:
         for batch in self._batches(numeric):
             columns = {name: batch.column(name) for name in batch.schema.names}
             kept = {name: _ids(columns[name]) for name in self.choice.kept}
-
-            def at(row: int, start: int = start) -> str:
-                return place(start + row)
-
-            start += batch.num_rows
             if len(numeric) == len(self.choice.values):
                 numbers = [_numbers(columns[name]) for name in numeric]
                 table = np.stack(numbers, 1) if numbers else np.zeros((len(batch), 0), np.float32)
@@ -101,7 +126,9 @@ class ArrowReader:
                 elif name in as_text:
                     values[name] = stripped(_texts(columns[name]))
                 else:
-                    values[name] = settle(_texts(columns[name]), name, str(self.path), at)
+                    values[name] = settle(
+                        _texts(columns[name]), name, str(self.path), counted("row")
+                    )
             yield Block.of(batch.num_rows, kept, values)
 
     def _batches(self, numeric: list[str]) -> Iterator[Any]:
@@ -109,9 +136,10 @@ class ArrowReader:
 
         wanted = [*self.choice.kept, *self.choice.values]
         read = csv.ReadOptions(block_size=PIECE, skip_rows=self.skip, column_names=self.names)
-        parse = csv.ParseOptions(delimiter=self.delimiter, quote_char=False)
+        parse = csv.ParseOptions(delimiter=self.delimiter)
         convert = csv.ConvertOptions(
             check_utf8=False,  # it was
+            quoted_strings_can_be_null=True,
             column_types={name: float64() if name in numeric else string() for name in wanted},
             include_columns=wanted,
             null_values=list(MISSING),

@@ -1,7 +1,16 @@
-"""The published raw files by their sha256: a download that differs is refused, a copy is told."""
+"""The published raw files by their sha256: a download that differs is refused, a copy is told.
+
+Of the larger graphs (Coauthor, DBLP, WikiCS) no sha256 is known here. Their first download is
+trusted: its sha256 is kept beside it, and whatever is found under that name later must match.
+"""
 
 import hashlib
+import re
 from pathlib import Path
+
+from muxgcl.errors import UserError
+from muxgcl.io.files import write_text
+from muxgcl.io.safety import check_file, parsing
 
 SHA256: dict[str, str] = {
     "ind.cora.allx": "9419ba2f26f5c35243db64aba110e0f35a04851609e0dc5433450676ca6b8543",
@@ -33,6 +42,12 @@ SHA256: dict[str, str] = {
 }
 
 
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file's content, in hexadecimal digits."""
+    with parsing(path, None), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def is_published(name: str, content: bytes) -> bool:
     """Whether this is the file that was published under that name; True where none is known."""
     return SHA256.get(name) in (None, hashlib.sha256(content).hexdigest())
@@ -40,11 +55,52 @@ def is_published(name: str, content: bytes) -> bool:
 
 def differing(folder: Path, names: tuple[str, ...]) -> list[str]:
     """The files in a folder that are known and are not as published."""
+    return [name for name in names if name in SHA256 and sha256_of(folder / name) != SHA256[name]]
+
+
+def kept_file(path: Path) -> Path:
+    """Where the sha256 of the first download of a file is kept, as `sha256sum` writes it."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def kept(path: Path) -> str | None:
+    """The sha256 of the first download of a file, or None where none was kept."""
+    note = kept_file(path)
+    if not note.exists():
+        return None
+    with parsing(note, None):
+        digest = check_file(note).read_text("ascii")[:64]
+    if not re.fullmatch("[0-9a-f]{64}", digest):
+        raise UserError(f"{note} is damaged: expected 64 hexadecimal digits")
+    return digest
+
+
+def trust(path: Path, content: bytes) -> bool:
+    """Keep the sha256 of a download that no list knows; whether this was its first one."""
+    digest, before = hashlib.sha256(content).hexdigest(), kept(path)
+    if before is None:
+        write_text(kept_file(path), f"{digest}  {path.name}\n")
+    elif before != digest:
+        raise UserError(
+            f"the download of {path.name} is not the file that was downloaded before; nothing was "
+            f"kept (remove {kept_file(path)} to trust it)"
+        )
+    return before is None
+
+
+def unproven(folder: Path, names: tuple[str, ...]) -> list[str]:
+    """The files of which neither a list nor a first download tells what they should be.
+
+    A file that differs from its first download is a `UserError`.
+    """
     found = []
-    for name in names:
-        if name in SHA256:
-            with (folder / name).open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256")
-            if digest.hexdigest() != SHA256[name]:
-                found.append(name)
+    for path in (folder / name for name in names if name not in SHA256):
+        digest = kept(path)
+        if digest is None:
+            found.append(path.name)
+        elif digest != sha256_of(path):
+            raise UserError(
+                f"{path} is not the file that was downloaded first (its sha256 is another): remove "
+                f"it to download it again, or {kept_file(path).name} to use it"
+            )
     return found

@@ -62,7 +62,8 @@ def read_delimited(
         nodes = isinstance(columns, NodeColumns)
         if (known := header) is None:
             known = is_header(some, named=columns.named, nodes=nodes)
-        plain = is_plain(path)
+        file.seek(0)
+        plain = is_plain(path, _opening(file, path)[2])
         table = _table(file, path, columns, some, header=bool(known), plain=plain)
         if known is None and isinstance(columns, EdgeColumns):
             ends = columns.ends(table.name, table.columns)
@@ -149,7 +150,7 @@ class _Reader:
 
     def blocks(self, file: TextIO, as_text: frozenset[str]) -> Iterator[Block]:
         if self.arrow is not None:
-            if (found := self.arrow.blocks(as_text, self.place)) is not None:
+            if (found := self.arrow.blocks(as_text)) is not None:
                 yield from found
                 return
             self.arrow = None

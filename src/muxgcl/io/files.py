@@ -20,6 +20,7 @@ from muxgcl.errors import UserError
 
 LOCK = ".lock"  # the file by which a folder is held
 PART = (".muxgcl.", ".part")  # how the name of a temporary file begins and ends
+HOUR = 3600.0  # seconds after which a temporary file without a lock is nobody's
 NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -27,6 +28,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write to a temporary name beside `path`, then rename: readers never see half a file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path.parent, older_than=HOUR)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=PART[0], suffix=PART[1])
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from error

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.io.array_folder import is_array_folder, read_array_folder
@@ -13,6 +14,7 @@ from muxgcl.io.encode import Encoding
 from muxgcl.io.ids import positions
 from muxgcl.io.memory import is_edges
 from muxgcl.io.nodes import NodeTable, only
+from muxgcl.io.ogb import is_ogb_folder, read_ogb_folder
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table
 from muxgcl.tensors import is_pyg
@@ -49,11 +51,12 @@ def load(
 
     Args:
         source: an edge list (`.csv`, `.tsv`, `.txt`, `.parquet`), a folder with `edges.*` and maybe
-            `nodes.*`, a folder of arrays as `make_sbm` writes it, a GNN-benchmark `.npz`, GraphML,
-            GEXF; or a PyG `Data`, a NetworkX graph, an adjacency matrix (scipy's, or a square
-            array), a pandas frame of edges, an edge index [2, edges] or one edge a row [edges, 2],
-            a list of (source, target) or (source, target, weight); or a pair of one of these and
-            its features.
+            `nodes.*`, a folder of arrays as `make_sbm` writes it, a folder of the Open Graph
+            Benchmark (ogbn-arxiv, -products, -papers100M), a GNN-benchmark `.npz`, GraphML, GEXF;
+            or a PyG `Data`, a NetworkX graph, an adjacency matrix (scipy's, or a square array), a
+            pandas frame of edges, an edge index [2, edges] or one edge a row [edges, 2], a list of
+            (source, target) or (source, target, weight); or a pair of one of these and its
+            features.
         features: a table joined by id (`.csv`, `.parquet`, a frame), or a matrix whose rows are the
             nodes 0, 1, ... (`.npy`, `.npz`, an array, a tensor, a scipy matrix).
         labels: the same for labels, an array with one for each node; may be the very file of
@@ -103,8 +106,11 @@ def load(
     )
     folder = Path(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
     own: NodeTable | None
+    masks: dict[str, Tensor] = {}
     if folder is not None and is_array_folder(folder):
         edges, own = read_array_folder(folder)
+    elif folder is not None and is_ogb_folder(folder):
+        edges, own, masks = read_ogb_folder(folder)
     else:
         if folder is not None:
             source, beside = in_folder(folder)
@@ -134,8 +140,10 @@ def load(
         directed=directed,
         structure=bool(structure),
     )
-    if is_pyg(source) and own is not None and np.array_equal(loaded.ids, own.ids):
-        loaded.tensors.update({mask: source[mask] for mask in MASKS if mask in source})
+    if is_pyg(source):
+        masks = {mask: source[mask] for mask in MASKS if mask in source}
+    if own is not None and np.array_equal(loaded.ids, own.ids):
+        loaded.tensors.update(masks)
     return loaded
 
 

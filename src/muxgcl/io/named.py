@@ -1,7 +1,8 @@
 """A graph's name → `Data`: from inside the package, from the data root, or downloaded into it.
 
 The data root is laid out as PyG does (`Planetoid/PubMed/raw`, `Amazon/Photo/raw`, ...). It is only
-ever read, except to place a downloaded file in it, so it may lie on a read-only disk.
+ever read, except to place a downloaded file in it (with its sha256, where no list knows it), so it
+may lie on a read-only disk.
 """
 
 import os
@@ -18,8 +19,8 @@ import torch
 from scipy.sparse import csr_matrix
 
 from muxgcl.errors import UserError
-from muxgcl.io.checksums import differing, is_published
-from muxgcl.io.files import remove_leftovers, write_atomically
+from muxgcl.io.checksums import SHA256, differing, is_published, kept_file, trust, unproven
+from muxgcl.io.files import write_atomically
 from muxgcl.io.raw_files import read_raw
 from muxgcl.io.registry import DATASETS, Dataset
 from muxgcl.io.safety import in_words, memory_limit
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 SPLIT = ("train_mask", "val_mask", "test_mask")
-HOUR = 3600.0  # seconds after which a temporary file is nobody's
 LARGEST = 1 << 30  # bytes of a download; the published files are smaller by far
 PATIENCE = 10  # seconds without an answer after which there is no network
 
@@ -68,6 +68,8 @@ def open_dataset(name: str, root: Path | None = None) -> Tensors:
         folder = _raw_folder(dataset, root)
         where = str(folder)
         _download_missing(dataset, folder)
+        for file in unproven(folder, dataset.files):
+            _tell(f"no checksum of {folder / file} is known; it is used as it is")
         data = _tidy(read_raw(dataset, folder))
     _check_counts(data, dataset, where)
     if not dataset.packaged and (others := differing(folder, dataset.files)):
@@ -209,5 +211,9 @@ def _download(url: str, path: Path) -> None:
         raise UserError(
             f"{url} is not the published file (its sha256 is another); nothing was kept"
         )
-    remove_leftovers(path.parent, older_than=HOUR)
+    if path.name not in SHA256 and trust(path, content):
+        _tell(
+            f"no checksum of {path.name} is known: this first download is trusted, and its sha256 "
+            f"is kept in {kept_file(path).name}"
+        )
     write_atomically(path, lambda file: file.write(content))

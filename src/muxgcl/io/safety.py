@@ -56,7 +56,7 @@ def check_file(path: Path, growth: int = 1) -> Path:
 
 
 @contextmanager
-def parsing(path: Path, kind: str | None = "file") -> Iterator[None]:
+def parsing(path: Path | str, kind: str | None = "file") -> Iterator[None]:
     """Turn any fault of a parser into the one line that the user needs; no kind: a file of ours.
 
     Parsers of foreign formats fail on malformed bytes in ways that no list covers (numpy alone has

@@ -1,10 +1,13 @@
-"""Tables by node id in the format that a file name asks for."""
+"""Tables by node id in the format that a file name asks for, written block by block."""
 
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,10 +22,10 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the 
 TABLES = (".npz", ".npy", ".parquet", ".csv", ".arrow", ".feather", ".safetensors")
 VECTORS = (".neo4j.csv", ".vec", ".faiss")  # only rows of numbers: embeddings
 NEEDED = {  # a package, by its name on import, and what installs it
-    ".parquet": ("pyarrow", "pyarrow: pip install 'muxgcl[io]'"),
-    ".arrow": ("pyarrow", "pyarrow: pip install 'muxgcl[io]'"),
-    ".feather": ("pyarrow", "pyarrow: pip install 'muxgcl[io]'"),
-    ".faiss": ("faiss", "FAISS: pip install 'muxgcl[faiss]'"),
+    ".parquet": ("pyarrow", "pyarrow: pip install pyarrow"),
+    ".arrow": ("pyarrow", "pyarrow: pip install pyarrow"),
+    ".feather": ("pyarrow", "pyarrow: pip install pyarrow"),
+    ".faiss": ("faiss", "FAISS: pip install faiss-cpu"),
 }
 LONGEST_IDS = 80_000_000  # characters of ids that a header of safetensors may hold
 
@@ -60,31 +63,93 @@ def save_table(path: Path, ids: Array, table: Array, *, names: Sequence[str] | N
       search finds ids that are whole numbers. For other ids it finds row numbers, and the ids are
       written beside it, as `NAME.ids.npy`.
     """
-    ending = check_format(path)
-    check_numbers(path, table)
-    names = list(names or (f"z{i}" for i in range(table.shape[1])))
-    writers: dict[str, Callable[[IO[bytes]], object]] = {
-        ".npz": lambda file: np.savez(file, id=ids, embedding=table),
-        ".npy": lambda file: np.save(file, table),
-        ".csv": lambda file: _csv(file, ids, table, names),
-        ".parquet": lambda file: _parquet(file, ids, table, names),
-        ".arrow": lambda file: _arrow(file, ids, table, names),
-        ".feather": lambda file: _arrow(file, ids, table, names),
-        ".safetensors": lambda file: _safetensors(file, ids, table),
-        ".neo4j.csv": lambda file: _neo4j(file, ids, table),
-        ".vec": lambda file: _word2vec(file, ids, table),
-        ".faiss": lambda file: _faiss(file, ids, table),
-    }
+    save_blocks(path, ids, [table], names=names)
+
+
+def save_blocks(
+    path: Path, ids: Array, blocks: Iterable[Array], *, names: Sequence[str] | None = None
+) -> int:
+    """The same from blocks of rows, which are written as they come: one is in memory at a time.
+
+    Only `.safetensors` and `.faiss` are made of the whole table. A failure on the way, of the
+    blocks or of the disk, leaves what was there before. Returns how many columns there were.
+    """
+    ending, checked = check_format(path), _checked(path, len(ids), blocks)
+    first = next(checked)
+    columns = list(names or (f"z{i}" for i in range(first.shape[1])))
+    rows = Rows(ids, columns, first, chain([first], checked))
+    write_atomically(path, lambda file: WRITERS[ending](file, rows))
     if ending == ".faiss" and ids.dtype.kind not in "iu":
         write_atomically(path.with_suffix(".ids.npy"), lambda file: np.save(file, ids))
-    write_atomically(path, writers[ending])
+    return int(first.shape[1])
 
 
-def _csv(file: IO[bytes], ids: Array, table: Array, names: list[str]) -> None:
+def _checked(path: Path, rows: int, blocks: Iterable[Array]) -> Iterator[Array]:
+    """Blocks of numbers, as many rows as there are nodes."""
+    count = 0
+    for block in blocks:
+        check_numbers(path, block)
+        count += len(block)
+        yield block
+    if count != rows:
+        raise ValueError(f"{rows} ids, but {count} rows")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a writer gets: blocks that can be gone through once, of which the first is known."""
+
+    ids: Array
+    names: list[str]
+    first: Array
+    blocks: Iterator[Array]
+
+    def whole(self) -> Array:
+        """All blocks as one table."""
+        return np.concatenate([*self.blocks])
+
+    def lines(self) -> Iterator[tuple[Any, list[Any]]]:
+        """An id and its numbers, row by row."""
+        rows = (row for block in self.blocks for row in block.tolist())
+        return zip(self.ids.tolist(), rows, strict=True)
+
+    def tables(self) -> Iterator[Any]:
+        """A table of pyarrow's for each block, with a column of ids."""
+        import pyarrow
+
+        start = 0
+        for block in self.blocks:
+            ids = self.ids[start : start + len(block)]
+            yield pyarrow.table(
+                {"id": ids, **{name: block[:, i] for i, name in enumerate(self.names)}}
+            )
+            start += len(block)
+
+
+def _npy(file: Any, rows: Rows) -> None:
+    facts = {
+        "descr": np.lib.format.dtype_to_descr(rows.first.dtype),
+        "fortran_order": False,
+        "shape": (len(rows.ids), *rows.first.shape[1:]),
+    }
+    np.lib.format.write_array_header_1_0(file, facts)
+    for block in rows.blocks:
+        file.write(np.ascontiguousarray(block, rows.first.dtype).data)
+
+
+def _npz(file: IO[bytes], rows: Rows) -> None:
+    with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
+        with archive.open("id.npy", "w", force_zip64=True) as member:
+            np.lib.format.write_array(member, np.asanyarray(rows.ids), allow_pickle=False)
+        with archive.open("embedding.npy", "w", force_zip64=True) as member:
+            _npy(member, rows)
+
+
+def _csv(file: IO[bytes], rows: Rows) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text)
-    writer.writerow(["id", *map(harmless, names)])
-    for key, row in zip(ids.tolist(), table.tolist(), strict=True):
+    writer.writerow(["id", *map(harmless, rows.names)])
+    for key, row in rows.lines():
         writer.writerow([harmless(key), *row])
     text.detach()
 
@@ -96,31 +161,34 @@ def harmless(cell: Any) -> Any:
     return cell
 
 
-def _parquet(file: IO[bytes], ids: Array, table: Array, names: list[str]) -> None:
-    import pyarrow.parquet
+def _parquet(file: IO[bytes], rows: Rows) -> None:
+    from pyarrow.parquet import ParquetWriter
 
-    pyarrow.parquet.write_table(_columns(ids, table, names), file)
+    _tables(rows, lambda schema: ParquetWriter(file, schema))
 
 
-def _arrow(file: IO[bytes], ids: Array, table: Array, names: list[str]) -> None:
+def _arrow(file: IO[bytes], rows: Rows) -> None:
     """Arrow's file format, which Feather (version 2) is another name of."""
-    import pyarrow.ipc
+    from pyarrow.ipc import new_file
 
-    columns = _columns(ids, table, names)
-    with pyarrow.ipc.new_file(file, columns.schema) as writer:
-        writer.write_table(columns)
+    _tables(rows, lambda schema: new_file(file, schema))
 
 
-def _columns(ids: Array, table: Array, names: list[str]) -> Any:
-    import pyarrow
+def _tables(rows: Rows, begin: Callable[[Any], Any]) -> None:
+    writer = None
+    try:
+        for table in rows.tables():
+            writer = writer or begin(table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
 
-    return pyarrow.table({"id": ids, **{name: table[:, i] for i, name in enumerate(names)}})
 
-
-def _safetensors(file: IO[bytes], ids: Array, table: Array) -> None:
+def _safetensors(file: IO[bytes], rows: Rows) -> None:
     from safetensors.numpy import save
 
-    tensors = {"embedding": np.ascontiguousarray(table)}
+    ids, tensors = rows.ids, {"embedding": np.ascontiguousarray(rows.whole())}
     if ids.dtype.kind in "iu":
         file.write(save({**tensors, "id": np.ascontiguousarray(ids)}))
         return
@@ -133,35 +201,50 @@ def _safetensors(file: IO[bytes], ids: Array, table: Array) -> None:
     file.write(save(tensors, {"id": listed}))
 
 
-def _neo4j(file: IO[bytes], ids: Array, table: Array) -> None:
+def _neo4j(file: IO[bytes], rows: Rows) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["id:ID", "embedding:float[]"])
-    for key, row in zip(ids.tolist(), table.tolist(), strict=True):
+    for key, row in rows.lines():
         writer.writerow([key, ";".join(map(str, row))])
     text.detach()
 
 
-def _word2vec(file: IO[bytes], ids: Array, table: Array) -> None:
+def _word2vec(file: IO[bytes], rows: Rows) -> None:
     """A line of two sizes, then a line a node: its id and its numbers between single spaces."""
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    text.write(f"{len(table)} {table.shape[1]}\n")
-    for key, row in zip(map(str, ids.tolist()), table.tolist(), strict=True):
-        if not key or any(letter.isspace() for letter in key):
-            raise UserError(f"the word2vec format has no ids with blanks, got {key!r}")
-        text.write(" ".join([key, *map(str, row)]) + "\n")
+    text.write(f"{len(rows.ids)} {rows.first.shape[1]}\n")
+    for key, row in rows.lines():
+        name = str(key)
+        if not name or any(letter.isspace() for letter in name):
+            raise UserError(f"the word2vec format has no ids with blanks, got {name!r}")
+        text.write(" ".join([name, *map(str, row)]) + "\n")
     text.detach()
 
 
-def _faiss(file: IO[bytes], ids: Array, table: Array) -> None:
+def _faiss(file: IO[bytes], rows: Rows) -> None:
     import faiss
 
-    rows = np.array(table, np.float32)
-    faiss.normalize_L2(rows)  # a row of zeros stays one
-    index: Any = faiss.IndexFlatIP(rows.shape[1])
-    if ids.dtype.kind in "iu":
+    table = np.array(rows.whole(), np.float32)
+    faiss.normalize_L2(table)  # a row of zeros stays one
+    index: Any = faiss.IndexFlatIP(table.shape[1])
+    if rows.ids.dtype.kind in "iu":
         index = faiss.IndexIDMap2(index)
-        index.add_with_ids(rows, ids.astype(np.int64))
+        index.add_with_ids(table, rows.ids.astype(np.int64))
     else:
-        index.add(rows)
+        index.add(table)
     file.write(faiss.serialize_index(index).tobytes())
+
+
+WRITERS: dict[str, Callable[[IO[bytes], Rows], object]] = {
+    ".npz": _npz,
+    ".npy": _npy,
+    ".csv": _csv,
+    ".parquet": _parquet,
+    ".arrow": _arrow,
+    ".feather": _arrow,
+    ".safetensors": _safetensors,
+    ".neo4j.csv": _neo4j,
+    ".vec": _word2vec,
+    ".faiss": _faiss,
+}

@@ -20,9 +20,7 @@ from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 # of a training step in full precision, those outside the contrast too
 Backend = str
 BACKENDS = ("auto", "reference", "chunked", "fused")
-COLD = (
-    0.025  # below this all of a row's exponentials may underflow: `chunked` takes it into account
-)
+COLD = 0.025  # a temperature below which all exponentials of a row may underflow in 32 bits
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 
 
@@ -38,6 +36,15 @@ def resolve(backend: Backend, *, cuda: bool) -> Backend:
     if name != "auto":
         return backend
     return "fused" if cuda else "chunked"
+
+
+def check_temperature(temperature: float, backend: Backend) -> None:
+    """Refuse a temperature at which the fused kernel would lose whole rows."""
+    if backend.partition("/")[0] == "fused" and temperature < COLD:
+        raise UserError(
+            f"backend {backend} needs a temperature of at least {COLD}, got {temperature}: below "
+            "it a row's exponentials underflow in 32 bits; backend chunked takes any"
+        )
 
 
 def negative_sum(
@@ -92,6 +99,7 @@ def contrast(
     """
     if backend == "auto" and temperature < COLD:
         backend = "chunked"
+    check_temperature(temperature, backend)
     functions = partial(_function, backend=resolve(backend, cuda=anchor.is_cuda))
     if sample is not None:
         return sample.contrast(functions, anchor, keys, weight, temperature=temperature)
@@ -121,6 +129,7 @@ __all__ = [
     "Sampling",
     "Selection",
     "Sigmoid",
+    "check_temperature",
     "contrast",
     "negative_sum",
     "pair_sum",

@@ -21,7 +21,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from muxgcl.errors import UserError
-from muxgcl.kernels import Backend, PairWeight, Sample, Selection, contrast, negative_sum
+from muxgcl.kernels import (
+    Backend,
+    PairWeight,
+    Sample,
+    Selection,
+    check_temperature,
+    contrast,
+    negative_sum,
+)
 from muxgcl.kernels.reference import info_nce
 from muxgcl.shapes import Nodes, Scalar
 
@@ -85,6 +93,7 @@ class MultiplexPatchContrast(nn.Module):
         super().__init__()
         if temperature <= 0:
             raise UserError(f"temperature must be positive, got {temperature}")
+        check_temperature(temperature, backend)
         if min(scale_weights) < 0 or abs(sum(scale_weights) - 1) > 1e-6:
             raise UserError(
                 f"scale_weights must not be negative and must sum to 1, got {list(scale_weights)}"

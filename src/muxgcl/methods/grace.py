@@ -50,13 +50,7 @@ class Grace(Method):
         self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
         self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
-        self.readout = Readout(
-            cfg.readout,
-            cfg.readout_weights,
-            cfg.readout_features,
-            last=cfg.layers,
-            raw=cfg.readout_raw,
-        )
+        self.readout = Readout.of(cfg, last=cfg.layers)
         only_last = [0.0] * cfg.layers + [1.0]
         self.contrast = MultiplexPatchContrast(only_last, cfg.temperature, backend=context.backend)
 

@@ -73,13 +73,7 @@ class MuxGcl(Method):
             likelihood=cfg.likelihood,
             backend=context.backend,
         )
-        self.readout = Readout(
-            cfg.readout,
-            cfg.readout_weights,
-            cfg.readout_features,
-            last=cfg.layers,
-            raw=cfg.readout_raw,
-        )
+        self.readout = Readout.of(cfg, last=cfg.layers)
         self.patches: list[Tensor] | None = None
 
     def prepare(self, graph: Graph) -> None:

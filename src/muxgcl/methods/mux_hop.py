@@ -130,13 +130,7 @@ class MuxHop(Method):
             anchors=cfg.anchors,
             backend=context.backend,
         )
-        self.readout = Readout(
-            cfg.readout,
-            cfg.readout_weights,
-            cfg.readout_features,
-            last=cfg.hops,
-            raw=cfg.readout_raw,
-        )
+        self.readout = Readout.of(cfg, last=cfg.hops)
         self.capturable = graph.device.type == "cpu" or not self._in_part(graph)
         self.patches: list[Tensor] | None = None
         self.register_buffer("steps", torch.zeros(()))
@@ -169,17 +163,25 @@ class MuxHop(Method):
         # each of several workers with its own rows would drop entries of its own inside f
         if isinstance(sample, Sample) and self._in_part(graph):
             propagation = stacked_propagation(graph, cfg.drop_edges)
-            unit = self._of_rows(graph, propagation, sample.rows(2))
+            scales = self.contrast.scales
+            unit = self._finished(self._of_rows(graph, propagation, sample.rows(2), scales))
         else:
             view = dropped(graph, cfg.drop_edges, cfg.drop_features)
             unit = self.projected(view, self.encoder(view), self.contrast.scales, sample)
         return self.contrast(unit, self.patches, sample)
 
-    def scales(self, graph: Graph) -> list[Scale]:
-        """Every scale of two fresh views, one view below the other; along the edges."""
-        view = dropped(
-            self.scaled(graph).directions[0], self.cfg.drop_edges, self.cfg.drop_features
-        )
+    def scales(self, graph: Graph, nodes: NodeIndex | None = None) -> list[Candidates]:
+        """Every scale of two fresh views along the edges, one view below the other.
+
+        Of some nodes, if named.
+        """
+        scaled = self.scaled(graph).directions[0]
+        if nodes is not None:
+            wanted = set(range(self.cfg.hops + 1))
+            views = stacked_propagation(scaled, self.cfg.drop_edges)
+            rows = torch.cat([nodes, nodes + graph.num_nodes])
+            return [*self._of_rows(scaled, views, rows, wanted, mixed=False).values()]
+        view = dropped(scaled, self.cfg.drop_edges, self.cfg.drop_features)
         return spread(view.propagation, self.encoder(view), self.cfg.hops)
 
     def projected(
@@ -190,26 +192,35 @@ class MuxHop(Method):
         return self._finished({k: taken(mixed[k], sample) for k in sorted(wanted)})
 
     def _of_rows(
-        self, graph: Graph, propagation: SparseMatrix, rows: NodeIndex
-    ) -> dict[int, Nodes]:
-        """The same for these rows of two views, from what they depend on alone."""
-        below, wanted = self.cfg.convolutions, self.contrast.scales  # `below` hops are inside f
+        self,
+        graph: Graph,
+        propagation: SparseMatrix,
+        rows: NodeIndex,
+        wanted: set[int],
+        *,
+        mixed: bool = True,
+    ) -> dict[int, Scale]:
+        """The wanted scales at these rows of two views, from what they depend on alone.
+
+        They are ready for the projector's second part; without `mixed`, as f leaves them.
+        """
+        below = self.cfg.convolutions  # so many hops are inside f
         field = Field.of(propagation, rows, below + max(wanted))
 
         def start(rows: NodeIndex) -> Candidates:
             features = rows_of(graph.aligned_features, rows % graph.num_nodes)
             part = View(propagation, drop_entries(features, self.cfg.drop_features))
-            return self.projector.mix(self.encoder(part, field.hops[:below]))
+            nodes = self.encoder(part, field.hops[:below])
+            return self.projector.mix(nodes) if mixed else nodes
 
         alone = self.encoder.sees_rows_alone
         size = block_rows(self.encoder.widths) if alone else len(field.rows[0])
-        mixed = in_blocks(start, field.rows[0], size)
-        found = {}
+        table, found = in_blocks(start, field.rows[0], size), {}
         for k in range(max(wanted) + 1):
-            mixed = field.hops[below + k - 1] @ mixed if k > 0 else mixed
+            table = field.hops[below + k - 1] @ table if k > 0 else table
             if k in wanted:
-                found[k] = field.wanted(mixed, below + k)
-        return self._finished(found)
+                found[k] = field.wanted(table, below + k)
+        return found
 
     def _in_part(self, graph: Graph) -> bool:
         return in_part(graph.device, 2 * graph.num_nodes, self.encoder.widths)

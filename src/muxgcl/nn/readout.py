@@ -11,7 +11,7 @@ table of nodes x features, so its size is bounded.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import sqrt
-from typing import Literal, get_args
+from typing import Literal, Protocol, Self, get_args
 
 import torch
 
@@ -24,6 +24,19 @@ from muxgcl.shapes import Nodes, Scale
 Kind = Literal["last", "all"]
 FEATURE_BYTES = 4 << 30  # of propagated features, at most
 ROWS = 65_536  # of the embedding that are put together at a time
+
+
+class Settings(Protocol):
+    """The settings of a method that choose its readout."""
+
+    @property
+    def readout(self) -> Kind: ...  # noqa: D102
+    @property
+    def readout_weights(self) -> tuple[float, ...]: ...  # noqa: D102
+    @property
+    def readout_features(self) -> float: ...  # noqa: D102
+    @property
+    def readout_raw(self) -> float: ...  # noqa: D102
 
 
 class Readout:
@@ -63,6 +76,12 @@ class Readout:
         given = weights or [1.0] * (last + 1)
         self.weights = {last: 1.0} if kind == "last" else {k: w for k, w in enumerate(given) if w}
         self.alone = kind == "last" and not features and not raw
+
+    @classmethod
+    def of(cls, cfg: Settings, last: int) -> Self:
+        """As a method's settings have it."""
+        weights = cfg.readout_weights
+        return cls(cfg.readout, weights, cfg.readout_features, last, cfg.readout_raw)
 
     @property
     def scales(self) -> set[int]:

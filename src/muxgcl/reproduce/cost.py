@@ -86,7 +86,10 @@ def _how(rows: Iterable[Row], device: str) -> str:
     if not here:
         return ""
     least, warm_up = min(row["timed"] for row in here), min(row["warm_up"] for row in here)
-    return f", at least {least} timed epochs after {warm_up} that do not count"
+    return (
+        f", at least {least} timed epochs after {warm_up} that do not count, each block of five "
+        "by the clock (so quartiles are of means over five)"
+    )
 
 
 def _commonest_device(rows: Iterable[Row]) -> str:

@@ -1,11 +1,12 @@
 """The engine's figures for README and docs, from `records/engine.jsonl`: nothing is typed in."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.schema import read_lines
+from muxgcl.reproduce.cost import TIMES, method_rows
 from muxgcl.reproduce.numbers import interval
 from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.typeset import Table, markdown
@@ -23,8 +24,13 @@ def read(path: Path) -> list[Row]:
     return list(last.values())
 
 
-def epochs_table(rows: Sequence[Row]) -> Table:
-    """A whole epoch on a GPU: the dense step against ours."""
+def epochs_table(rows: Sequence[Row], now: Mapping[str, Row]) -> Table:
+    """A whole epoch on a GPU: the dense step against ours.
+
+    Args:
+        rows: of `muxgcl bench epoch`.
+        now: by graph, what `muxgcl bench methods` measured since; it stands in place of ours.
+    """
     body = []
     on_gpu = [row for row in rows if row["kind"] == "epoch" and "threads" not in row["device"]]
     for row in sorted(on_gpu, key=lambda row: row["nodes"]):
@@ -35,6 +41,7 @@ def epochs_table(rows: Sequence[Row]) -> Table:
             None,
         )
         name = TITLES.get(row["dataset"], "random graph")
+        row = now.get(row["dataset"], row)
         body.append(
             [
                 f"{name}, {row['nodes']:,} nodes",
@@ -56,8 +63,9 @@ def epochs_table(rows: Sequence[Row]) -> Table:
             "matrices and TF32 products; ours has fused fp16 products with 32-bit sums and is "
             "captured as one CUDA graph. Memory is the peak above the graph's own tensors. —: not "
             "run, or does not fit. Records: `records/engine.jsonl`, by `muxgcl bench epoch` at "
-            f"commit {', '.join(sorted({row['commit'][:7] for row in on_gpu}))}; Table V has every "
-            "method at one commit.",
+            f"commit {', '.join(sorted({row['commit'][:7] for row in on_gpu}))}; where a graph has "
+            "a name, ours is of `records/times.jsonl`, by `muxgcl bench methods` at commit "
+            f"{', '.join(sorted({row['commit'][:7] for row in now.values()})) or '—'}.",
         ],
     )
 
@@ -135,9 +143,11 @@ def blocks(root: Path) -> dict[Path, str]:
         "![Roofline of the fused kernel](figures/engine-roofline.svg)\n"
     )
     parity = parity_table(root / "records" / "parity.jsonl")
-    tables = [epochs_table(rows), kernels_table(rows), parity]
+    timed = method_rows(root / "records" / TIMES)
+    now = {name: dict(row) for (method, name, _), row in timed.items() if method == "mux-gcl"}
+    tables = [epochs_table(rows, now), kernels_table(rows), parity]
     return {
-        Path("README.md"): markdown(epochs_table(rows)),
+        Path("README.md"): markdown(tables[0]),
         Path("docs/kernels.md"): "\n".join([*map(markdown, tables), figures]),
     }
 

@@ -69,6 +69,7 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
         return row(label or LABELS[method], lambda d: asked.trained(method, d), table, method)
 
     several = f"{LABELS[OURS]}, {asked.seeds} seeds side by side"
+    more = f" ({asked.own_seeds} for {LABELS[OURS]})" if asked.own_seeds > asked.seeds else ""
     return Table(
         "hops",
         "Methods at their best settings, and what needs no training",
@@ -82,7 +83,7 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
             row(several, asked.committee, AS_SET, OURS),
         ],
         [
-            f"Test accuracy in percent ± standard deviation over {asked.seeds} seeds by "
+            f"Test accuracy in percent ± standard deviation over {asked.seeds} seeds{more} by "
             f"{asked.splits} splits (n where fewer); NMI / ARI of k-means against the classes of "
             "the same half, mean over seeds and runs; seconds to train one embedding, median over "
             "seeds, while other trainings shared the device: times measured alone are in Table V. "

@@ -23,8 +23,9 @@ from muxgcl.reproduce.job import CONTROLS, READOUTS, Job
 from muxgcl.reproduce.training import Pending, facts_of, ready
 from muxgcl.reproduce.workers import Array, Workers, score_splits
 from muxgcl.runs.controls import control_tables
+from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
-from muxgcl.runs.fit import embed, fit
+from muxgcl.runs.fit import fit
 
 AS_SET = "preset"  # read out as the settings say
 Tables = dict[str, Any]  # by name, each [n, d]

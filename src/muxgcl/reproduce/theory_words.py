@@ -26,14 +26,16 @@ def theory_words(found: Found, scope: Scope) -> list[str]:
             "more in MUX-GCL's denominator than in GRACE's and makes L_MUX smaller. The "
             "proposition needs T < 0."
         )
+    literal = looked_at(found, scope, "proposition", "mux-gcl", "literal")
+    without = "; the literal reading shows the gap without that" if literal else ""
     if order:
         paragraphs.append(
             "**The proposition.** It says L_GR < L_MUX < I(X; U, V). The gap L_MUX - L_GR on the "
-            f"same weights and views, over training: {order}. Halving every "
-            f"weight raises L_MUX by up to {LOG2}, whatever has been learned; the literal reading "
-            "shows the gap without that. The second inequality says little: both objectives are "
-            "logarithms of a share and so below zero, information never is. A larger lower bound "
-            "is not by itself a better embedding; Tables I and IV show what accuracy comes with it."
+            f"same weights and views, over training: {order}. Halving every weight raises L_MUX "
+            f"by up to {LOG2}, whatever has been learned{without}. The second inequality says "
+            "little: both objectives are logarithms of a share and so below zero, information "
+            "never is. A larger lower bound is not by itself a better embedding; Tables I and IV "
+            "show what accuracy comes with it."
         )
     return paragraphs
 

@@ -8,7 +8,7 @@ with unit rows $\bar Z_k$ of member k, so that every member weighs the same and 
 One member alone is left as it is. The map of `compress.py` follows where a width is asked for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
@@ -22,7 +22,8 @@ from muxgcl.graph import Graph
 from muxgcl.methods import Method
 from muxgcl.nn.projector import unit_rows
 from muxgcl.runs.compress import Map, check_width, learn_map
-from muxgcl.runs.fit import Fitted, Ready, embed, fit, restore
+from muxgcl.runs.embedding import embed, embed_blocks, gathered
+from muxgcl.runs.fit import Fitted, Ready, fit, restore
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
@@ -38,8 +39,12 @@ class Committee:
 
     def embed(self, graph: Graph) -> Tensor:
         """The embedding of every node of a graph, on the CPU."""
-        table = side_by_side([embed(method, graph) for method in self.methods])
-        return mapped(table, self.output)
+        return gathered(self.embed_blocks(graph), graph.num_nodes)
+
+    def embed_blocks(self, graph: Graph) -> Iterator[Tensor]:
+        """The same in blocks of rows."""
+        for blocks in zip(*(embed_blocks(m, graph) for m in self.methods), strict=True):
+            yield mapped(side_by_side(blocks), self.output)
 
     def forget(self) -> None:
         """Let go of the training graph."""

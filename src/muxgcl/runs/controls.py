@@ -9,8 +9,8 @@ from torch import Tensor
 
 from muxgcl.evaluate.controls import MAJORITY, UNTRAINED, feature_controls, majority
 from muxgcl.graph import Features, Graph
+from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import pick_device
-from muxgcl.runs.fit import embed
 from muxgcl.runs.plan import Plan, build, find_method
 from muxgcl.runs.scoring import Array, labels_of, probe_dict, score, splits_of
 from muxgcl.seeding import seeded

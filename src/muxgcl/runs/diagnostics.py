@@ -23,6 +23,8 @@ from muxgcl.shapes import Nodes
 BINS = 60
 PAIRS = 50_000  # negatives drawn for a histogram
 ROWS = 4096  # of them gathered at once
+LARGE = 50_000  # nodes, beyond which a sample of so many is looked at:
+SAMPLE = 8192
 
 
 def diagnose(fitted: Fitted, seed: int = 0) -> dict[str, Any]:
@@ -42,7 +44,10 @@ def diagnose(fitted: Fitted, seed: int = 0) -> dict[str, Any]:
 def views_of(method: MuxHop | MuxGcl | Grace, graph: Graph) -> list[Mapping[int, Nodes]]:
     """Every scale of two fresh views."""
     if isinstance(method, MuxHop):
-        both = [scale.chunk(2) for scale in method.scales(graph)]  # one view below the other
+        some = None
+        if graph.num_nodes > LARGE:
+            some = torch.rand(graph.num_nodes, device=graph.device).topk(SAMPLE).indices
+        both = [scale.chunk(2) for scale in method.scales(graph, some)]  # one view below the other
         return [{k: pair[side] for k, pair in enumerate(both)} for side in (0, 1)]
     return [method.encoder(view(graph)) for view in method.views]
 

@@ -21,6 +21,7 @@ from muxgcl.kernels import resolve
 from muxgcl.kernels.ring import Workers
 from muxgcl.methods import Method
 from muxgcl.runs import distributed
+from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import device_name, peak_memory, pick_device
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import (
@@ -36,7 +37,6 @@ from muxgcl.runs.plan import Plan, build, check_sizes
 from muxgcl.seeding import seeded
 
 CHECKPOINT_SECONDS = 10.0
-ALIKE = 1e-6  # of the largest entry: rows that differ by less are the same
 
 
 class Stopped(UserError):
@@ -82,42 +82,6 @@ class Fitted:
     def embed(self) -> Tensor:
         """The embedding of every node, on the CPU."""
         return embed(self.method, self.graph)
-
-
-class NonFiniteEmbedding(UserError):
-    """An embedding that is not a number is none: it leaves by no door."""
-
-
-def embed(method: Method, graph: Graph) -> Tensor:
-    """The embedding of every node of a graph, on the CPU; all of it finite numbers."""
-    method.eval()
-    table, wrong, start = torch.empty(0), 0, 0
-    with torch.no_grad():
-        for block in method.embed_blocks(graph):
-            wrong += int((~torch.isfinite(block)).any(1).sum())
-            if start == 0:
-                table = torch.empty(graph.num_nodes, block.shape[1])
-            table[start : start + len(block)] = block
-            start += len(block)
-    method.train()
-    if wrong:
-        advice = "a smaller lr, or smaller features," if method.trainable else "smaller features"
-        raise NonFiniteEmbedding(
-            f"the embedding is NaN or infinity at {wrong:,} of {len(table):,} nodes; "
-            f"{advice} usually helps"
-        )
-    return table
-
-
-def collapsed(table: Tensor) -> str | None:
-    """What to tell of an embedding in which every node is alike; None where nodes differ."""
-    if len(table) < 2:
-        return None
-    spread, size = float((table - table[0]).abs().max()), float(table.abs().max())
-    if spread > ALIKE * size:
-        return None
-    what = "is zero" if size == 0 else "is the same"
-    return f"the embedding of every node {what}: it tells nothing of the graph (it has collapsed)"
 
 
 def restore(run: Run, plan: Plan, graph: Graph) -> Method:

@@ -11,6 +11,7 @@ from muxgcl.evaluate import (
     ProbeResult,
     Split,
     cluster,
+    cut,
     holdout_splits,
     probe,
     public_splits,
@@ -57,7 +58,8 @@ def check_scoring(
     if y is not None:
         notes = _check_classes(y)
         for protocol in protocols or ("holdout",):
-            splits_of(data, "holdout-all" if protocol == "paper" else protocol, 1, 0)
+            whole = _whole_splits(data, "holdout-all" if protocol == "paper" else protocol, 1, 0)
+            notes += _about_sample(whole[0], protocol)
         return notes
     if protocols or controls:
         asked = f"protocol {protocols[0]}" if protocols else "a score of the controls"
@@ -66,6 +68,15 @@ def check_scoring(
             "or their column with --label-column"
         )
     return []
+
+
+def _about_sample(split: Split, protocol: str) -> list[str]:
+    """How many nodes a probe looks at, where that is not all of them."""
+    sizes = [[len(part) for part in (s.train, s.val, s.test)] for s in (split, cut(split))]
+    if sizes[0] == sizes[1] or protocol == "paper":
+        return []
+    shown = " + ".join(f"{few:,} of {all_:,}" for all_, few in zip(*sizes, strict=True))
+    return [f"protocol {protocol} looks at a sample of the nodes: train, val, test {shown}"]
 
 
 def _check_classes(y: Array) -> list[str]:
@@ -84,7 +95,11 @@ def _check_classes(y: Array) -> list[str]:
 
 
 def splits_of(data: AnyData, protocol: str, count: int, seed: int) -> list[Split]:
-    """The splits of a protocol that needs the final embedding only."""
+    """The splits of a protocol that needs the final embedding only; of a large graph, a sample."""
+    return [cut(split) for split in _whole_splits(data, protocol, count, seed)]
+
+
+def _whole_splits(data: AnyData, protocol: str, count: int, seed: int) -> list[Split]:
     y = labels_of(data)
     if y is None:
         raise UserError("this graph has no labels, so there is nothing to classify")

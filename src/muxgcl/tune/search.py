@@ -1,6 +1,7 @@
 """The search: one trial after another, the first with the settings of preset `auto`."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate.controls import control_name
 from muxgcl.evaluate.verdict import METHOD_OF
 from muxgcl.graph import Graph, graph_fingerprint
-from muxgcl.runs.fit import NonFiniteEmbedding, make_ready
+from muxgcl.runs.embedding import NonFiniteEmbedding
+from muxgcl.runs.fit import make_ready
 from muxgcl.runs.loop import NonFiniteLoss
 from muxgcl.runs.plan import Plan, find_method
 from muxgcl.tune.measure import ByLabels, Measure, OnBlock, digest
+from muxgcl.tune.shared import Shared, open_shared
 from muxgcl.tune.space import Point, point_of, settings_of, space_of
-from muxgcl.tune.study import Tried, open_study
+from muxgcl.tune.study import Study, Tried, open_study
 
 # a trial that ends like this is recorded as failed, and the search goes on
 FAILURES = (NonFiniteLoss, NonFiniteEmbedding, torch.OutOfMemoryError)
@@ -57,8 +60,9 @@ class Outcome:
 def tune(
     graph: Graph,
     measure: Measure,
-    study: Path,
+    study: Path | str,
     *,
+    storage: str | None = None,
     method: str = "mux-hop",
     trials: int = 30,
     fixed: Mapping[str, Any] | None = None,
@@ -72,7 +76,10 @@ def tune(
     Args:
         graph: with all its edges.
         measure: what settings are chosen by; see `measure_of`.
-        study: the file that holds the trials; it is continued if it is there.
+        study: the file that holds the trials; it is continued if it is there. In a storage, the
+            name of the study.
+        storage: a database's address or a journal file, for many workers at a time; each of them
+            calls this, and all get the same outcome.
         method: which method's settings to search.
         trials: how many trials the study is to have in the end.
         fixed: settings that are not searched.
@@ -101,14 +108,23 @@ def tune(
         "set of fixed settings": str({key: auto[key] for key in sorted(fixed)}),
         "search space": digest(space),
     }
-    with open_study(study, facts, space, start) as search:
+    opened: AbstractContextManager[Study | Shared]
+    if storage is None:
+        opened = open_study(Path(study), facts, space, start)
+    else:
+        opened = open_shared(storage, str(study), facts, space, start)
+    with opened as search:
         _tell(on_trial, search.tried)
-        while len(search.tried) < trials:
-            trial, point = search.ask()
+        while (asked := search.ask(trials)) is not None:
+            trial, point = asked
             try:
                 figures = measure(plan_at(point), cache=cache, on_block=on_block)
             except FAILURES as failure:
                 search.tell_failure(trial, str(failure))
+            except BaseException:
+                if isinstance(search, Shared):
+                    search.let_go(trial)
+                raise
             else:
                 search.tell(trial, figures)
             _tell(on_trial, search.tried)

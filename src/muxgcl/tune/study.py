@@ -1,4 +1,7 @@
-"""A search on disk: what was tried and what came of it. Killed at any moment, it can go on."""
+"""A search on disk: what was tried and what came of it. Killed at any moment, it can go on.
+
+A file of one's own is held by one process. A storage (`tune/shared.py`) is many workers'.
+"""
 
 import json
 import os
@@ -17,13 +20,16 @@ from muxgcl.tune.space import Point, Range, Space, Values
 try:
     import optuna
     from optuna.distributions import CategoricalDistribution, FloatDistribution
+    from optuna.exceptions import StorageInternalError
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
     from optuna.trial import TrialState
 except ImportError as missing:
     raise UserError("tune needs Optuna: pip install optuna") from missing
 
+Place = Path | str  # where a study is: a file, or the address of a database
 NAME = "muxgcl"
+START = "start"  # marks the trial of the first point
 OPENING = b'{"op_code":'  # of every line of Optuna's journal
 WRITTEN = (0, 2, 3, 4, 5, 6, 8, 9)  # Optuna's codes of what a search of ours does
 
@@ -50,25 +56,29 @@ class Study:
     again, and a search with pauses is the same as one without.
     """
 
-    def __init__(self, path: Path, study: Any, space: Space, start: Point) -> None:
+    def __init__(self, path: Place, study: Any, space: Space, start: Point) -> None:
         self.path, self.study, self.space = path, study, space
         self.start = {name: _stored(value) for name, value in start.items()}
         self.distributions = {name: _distribution(values) for name, values in space.items()}
         _ = self.tried  # a trial that was tampered with is named before anything is written
-        with _writing(self.path):
-            for trial in study.get_trials(states=[TrialState.RUNNING]):
-                study.tell(trial.number, state=TrialState.FAIL)
+
+    def fail_unfinished(self) -> None:
+        """Trials that were cut short end as failed; only who holds the study can know of them."""
+        with writing(self.path):
+            for trial in self.study.get_trials(states=[TrialState.RUNNING]):
+                self.study.tell(trial.number, state=TrialState.FAIL)
 
     @property
     def tried(self) -> list[Tried]:
-        """Every trial that ended, in order."""
-        ended = [
-            trial
-            for trial in self.study.get_trials(states=[TrialState.COMPLETE, TrialState.FAIL])
-            if trial.state == TrialState.COMPLETE or "failure" in trial.user_attrs
-        ]
+        """Every trial that ended, in order, that of the start first."""
         with parsing(self.path, None):
-            return [self._tried(number, trial) for number, trial in enumerate(ended, 1)]
+            ended = sorted(
+                self.study.get_trials(states=[TrialState.COMPLETE, TrialState.FAIL]),
+                key=lambda trial: (START not in trial.user_attrs, trial.number),
+            )
+            return [
+                self._tried(number, trial) for number, trial in enumerate(filter(counts, ended), 1)
+            ]
 
     def _tried(self, at: int, trial: Any) -> Tried:
         """One trial, once its figures and its point are known to be such."""
@@ -84,35 +94,49 @@ class Study:
         point = {name: _meant(self.space[name], value) for name, value in trial.params.items()}
         return Tried(at, point, figures, failure)
 
-    def ask(self) -> tuple[Any, Point]:
-        """A trial to report to, and the point to try."""
+    def ask(self, trials: int) -> tuple[Any, Point] | None:
+        """A trial to report to, and the point to try; None once so many have ended."""
         done = len(self.tried)
+        if done >= trials:
+            return None
         self.study.sampler = optuna.samplers.TPESampler(seed=done)
-        with _writing(self.path):
+        with writing(self.path):
             if not done and not self.study.get_trials(states=[TrialState.WAITING]):
                 self.study.enqueue_trial(self.start)
-            trial = self.study.ask(self.distributions)
+            return self.drawn()
+
+    def drawn(self) -> tuple[Any, Point]:
+        """The next trial, and the point to try."""
+        trial = self.study.ask(self.distributions)
         return trial, {name: _meant(self.space[name], v) for name, v in trial.params.items()}
 
     def tell(self, trial: Any, figures: Mapping[str, float]) -> None:
         """A trial ended well; its first figure is maximised."""
-        with _writing(self.path):
+        with writing(self.path):
             trial.set_user_attr("figures", dict(figures))
             self.study.tell(trial, next(iter(figures.values())))
 
     def tell_failure(self, trial: Any, reason: str) -> None:
         """A trial came to nothing."""
-        with _writing(self.path):
+        with writing(self.path):
             trial.set_user_attr("failure", reason)
             self.study.tell(trial, state=TrialState.FAIL)
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(place: Place) -> Iterator[None]:
+    """Turn a fault of the disk, or of a database, into one line."""
     try:
         yield
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+        raise UserError(f"cannot write {place}: {error.strerror or error}") from error
+    except StorageInternalError as error:
+        raise UserError(f"cannot write {place}: {first_line(error.__cause__ or error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """What a database's driver has to say, in one line."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
 @contextmanager
@@ -133,23 +157,35 @@ def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point)
         with parsing(path, None):
             storage = JournalStorage(JournalFileBackend(str(path), lock_obj=_Held()))
             begun = NAME in optuna.get_all_study_names(storage)
-        with _writing(path):
+        with writing(path):
             if not begun:
                 optuna.create_study(storage=storage, study_name=NAME, direction="maximize")
             study = optuna.load_study(storage=storage, study_name=NAME)
             if "facts" not in study.user_attrs:
                 study.set_user_attr("facts", dict(facts))
-        before = study.user_attrs["facts"]
-        table_of(text)(before, f"{path}: facts")
-        if other := [name for name in facts if before.get(name) != facts[name]]:
-            name = other[0]
-            raise UserError(
-                f"{path} was begun with another {name} ({before.get(name)}); this command asks "
-                f"for {facts[name]}: --study names another file"
-            )
+        check_facts(path, study.user_attrs["facts"], facts, "--study names another file")
         with parsing(path, None):
             search = Study(path, study, space, start)
+        search.fail_unfinished()
         yield search
+
+
+def check_facts(place: Place, before: Any, facts: Mapping[str, str], advice: str) -> None:
+    """Refuse a study that was begun with something else."""
+    table_of(text)(before, f"{place}: facts")
+    if other := [name for name in facts if before.get(name) != facts[name]]:
+        name = other[0]
+        raise UserError(
+            f"{place} was begun with another {name} ({before.get(name)}); this command asks "
+            f"for {facts[name]}: {advice}"
+        )
+
+
+def counts(trial: Any) -> bool:
+    """Whether a trial has ended by itself: one that was cut short will be done again."""
+    return trial.state == TrialState.COMPLETE or (
+        trial.state == TrialState.FAIL and "failure" in trial.user_attrs
+    )
 
 
 def _code(value: Any, place: str) -> None:
@@ -163,7 +199,7 @@ def _drop_half_a_line(path: Path) -> None:
     text = path.read_bytes()
     if text and not text.startswith(OPENING[: len(text)]):
         raise UserError(f"{path} is not a study of muxgcl")
-    with _writing(path):
+    with writing(path):
         os.truncate(path, text.rfind(b"\n") + 1)
 
 

@@ -1,0 +1,68 @@
+"""A trained method → its embedding: all of it finite, and told where it says nothing."""
+
+from collections.abc import Iterable, Iterator
+
+import torch
+from torch import Tensor
+
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.methods import Method
+
+ALIKE = 1e-6  # of the largest entry: rows that differ by less are the same
+
+
+class NonFiniteEmbedding(UserError):
+    """An embedding that is not a number is none: it leaves by no door."""
+
+
+def embed(method: Method, graph: Graph) -> Tensor:
+    """The embedding of every node of a graph, on the CPU; all of it finite numbers."""
+    return gathered(embed_blocks(method, graph), graph.num_nodes)
+
+
+def embed_blocks(method: Method, graph: Graph) -> Iterator[Tensor]:
+    """The same in blocks of rows, from the first node on: one is in memory at a time."""
+    method.eval()
+    with torch.no_grad():
+        blocks = iter(method.embed_blocks(graph))
+    while True:
+        with torch.no_grad():  # not around the `yield`: it would hold for who takes the block
+            block = next(blocks, None)
+        if block is None:
+            break
+        wrong = int((~torch.isfinite(block)).any(1).sum())
+        if wrong:
+            advice = (
+                "a smaller lr, or smaller features," if method.trainable else "smaller features"
+            )
+            raise NonFiniteEmbedding(
+                f"the embedding is NaN or infinity at {wrong:,} of {graph.num_nodes:,} nodes; "
+                f"{advice} usually helps"
+            )
+        yield block.float().cpu()
+    method.train()
+
+
+def gathered(blocks: Iterable[Tensor], rows: int) -> Tensor:
+    """Blocks of rows as one table, without a second copy of it."""
+    table, start = torch.empty(0, 0), 0
+    for block in blocks:
+        if len(block) == rows:  # is the whole table
+            table = block
+        else:
+            table = torch.empty(rows, block.shape[1]) if start == 0 else table
+            table[start : start + len(block)] = block
+        start += len(block)
+    return table
+
+
+def collapsed(table: Tensor) -> str | None:
+    """What to tell of an embedding in which every node is alike; None where nodes differ."""
+    if len(table) < 2:
+        return None
+    spread, size = float((table - table[0]).abs().max()), float(table.abs().max())
+    if spread > ALIKE * size:
+        return None
+    what = "is zero" if size == 0 else "is the same"
+    return f"the embedding of every node {what}: it tells nothing of the graph (it has collapsed)"

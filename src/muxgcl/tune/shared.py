@@ -1,0 +1,226 @@
+"""One search of many workers, on any number of machines: Optuna's journal file or a database.
+
+A worker claims a trial, trains, and reports. While it trains it leaves a sign of life now and then;
+a trial whose sign has not changed for a while is of a worker that died: its point goes back into
+the queue, and the next worker takes it. So nothing is lost, and nothing is counted twice: the
+storage lets a trial end once, and only as many trials are claimed as were asked for.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from muxgcl.errors import UserError
+from muxgcl.io.safety import parsing
+from muxgcl.tune.space import Point, Space
+from muxgcl.tune.study import START, Place, Study, Tried, check_facts, counts, first_line, writing
+
+try:
+    import optuna
+    from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
+    from optuna.storages import JournalStorage, RDBStorage
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+    from optuna.trial import TrialState
+except ImportError as missing:
+    raise UserError("tune needs Optuna: pip install 'muxgcl[tune]'") from missing
+
+BEAT = 10.0  # seconds between two signs of life
+GRACE = 90.0  # seconds without one, after which a worker counts as dead
+LOOK = 2.0  # seconds between two looks at what the others do
+ALIVE = "alive"  # the sign of life of a trial
+AGAIN = "again"  # of which lost trial this one has the point
+
+
+class Shared:
+    """A study that other workers work on at the same time."""
+
+    def __init__(self, study: Study) -> None:
+        self.study, self.seen = study, dict[int, tuple[Any, float]]()
+        self.beat: threading.Event | None = None
+
+    @property
+    def tried(self) -> list[Tried]:
+        """Every trial that ended, of all workers."""
+        return self.study.tried
+
+    def ask(self, trials: int) -> tuple[Any, Point] | None:
+        """A trial of this worker's own; None once so many have ended.
+
+        Where others are at the last trials this waits, and takes over from one that dies.
+        """
+        while True:
+            with writing(self.study.path):
+                found = self.study.study.get_trials(deepcopy=False)
+                if sum(map(counts, found)) >= trials:
+                    return None
+                self._bury(found)
+                taken = sum(counts(t) or t.state == TrialState.RUNNING for t in found)
+                if taken < trials:
+                    self.study.study.sampler = optuna.samplers.TPESampler(constant_liar=True)
+                    trial, point = self.study.drawn()
+                    if self._is_mine(trial, trials):
+                        self._begin_to_beat(trial)
+                        return trial, point
+            time.sleep(LOOK * random.uniform(0.5, 1.0))
+
+    def _is_mine(self, trial: Any, trials: int) -> bool:
+        """Whether there is room for a claim: another worker may have been as fast.
+
+        Whoever sees too many claims gives its own back and tries again a little later. A claim that
+        was found good was there before any that came too late, so there are never too many.
+        """
+        found = self.study.study.get_trials(deepcopy=False)
+        mine = found[trial.number]
+        if not _is_wanted(mine, found):
+            self.study.study.tell(mine.number, state=TrialState.FAIL)
+            return False
+        if sum(counts(t) or t.state == TrialState.RUNNING for t in found) <= trials:
+            return True
+        self._give_back(mine)
+        return False
+
+    def _bury(self, found: list[Any]) -> None:
+        """Give back the trials of workers that show no sign of life."""
+        now = time.monotonic()
+        running = [t for t in found if t.state == TrialState.RUNNING]
+        for trial in running:
+            sign = trial.user_attrs.get(ALIVE)
+            before, since = self.seen.get(trial.number, (object(), now))
+            self.seen[trial.number] = (sign, now if sign != before else since)
+            if now - self.seen[trial.number][1] > GRACE:
+                self._give_back(trial)
+
+    def _give_back(self, trial: Any) -> None:
+        """Put a trial's point back into the queue, then end it as lost, which makes room for it.
+
+        Two workers may do so at once: then its point is in the queue twice, and the second is
+        dropped by who draws it.
+        """
+        marks = {AGAIN: trial.number} | ({START: True} if START in trial.user_attrs else {})
+        self.study.study.enqueue_trial(trial.params, user_attrs=marks)
+        with suppress(ValueError, UpdateFinishedTrialError):  # it has ended meanwhile
+            self.study.study.tell(trial.number, state=TrialState.FAIL)
+
+    def _begin_to_beat(self, trial: Any) -> None:
+        self.beat = stop = threading.Event()
+
+        def work() -> None:
+            count = 0
+            while not stop.wait(BEAT if count else 0):
+                count += 1
+                try:
+                    trial.set_user_attr(ALIVE, f"{id(stop)} {count}")
+                except Exception:  # the trial was given to another, or the storage is away
+                    if count > GRACE / BEAT:
+                        return
+
+        threading.Thread(target=work, daemon=True).start()
+
+    def tell(self, trial: Any, figures: Mapping[str, float]) -> None:
+        """A trial ended well; where another worker was given it, that one's result counts."""
+        self._end()
+        with writing(self.study.path), suppress(ValueError, UpdateFinishedTrialError):
+            trial.set_user_attr("figures", dict(figures))
+            self.study.study.tell(trial, next(iter(figures.values())))
+
+    def tell_failure(self, trial: Any, reason: str) -> None:
+        """A trial came to nothing."""
+        self._end()
+        with writing(self.study.path), suppress(ValueError, UpdateFinishedTrialError):
+            trial.set_user_attr("failure", reason)
+            self.study.study.tell(trial, state=TrialState.FAIL)
+
+    def let_go(self, trial: Any) -> None:
+        """This worker was stopped: another may have the trial at once."""
+        self._end()
+        with writing(self.study.path):
+            found = self.study.study.get_trials(deepcopy=False)
+            self._give_back(found[trial.number])
+
+    def _end(self) -> None:
+        if self.beat is not None:
+            self.beat.set()
+
+
+def _is_wanted(trial: Any, found: list[Any]) -> bool:
+    """Whether a trial's point is still to be tried: the lost one stays lost, no other has it."""
+    lost = trial.user_attrs.get(AGAIN)
+    if lost is None:
+        return True
+    same = [t for t in found if t.user_attrs.get(AGAIN) == lost and t.number < trial.number]
+    return not same and found[lost].state == TrialState.FAIL and not counts(found[lost])
+
+
+@contextmanager
+def open_shared(
+    storage: str, name: str, facts: Mapping[str, str], space: Space, start: Point
+) -> Iterator[Shared]:
+    """Begin a study in a storage, or join it.
+
+    Args:
+        storage: the address of a database (`postgresql://...`, `sqlite:///...`), or the path of
+            Optuna's journal file on a disk that all workers see.
+        name: of the study; one storage holds many.
+        facts: what all workers must agree on.
+        space: where to search.
+        start: the first point to try.
+    """
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    place, opened = _open(storage)
+    with writing(place), parsing(place, None):
+        try:
+            study = optuna.create_study(storage=opened, study_name=name, direction="maximize")
+        except DuplicatedStudyError:
+            study = optuna.load_study(storage=opened, study_name=name)
+            _wait_for_facts(study, place)
+        else:
+            first = Study(place, study, space, start)
+            study.enqueue_trial(first.start, user_attrs={START: True})
+            study.set_user_attr("facts", dict(facts))
+    advice = "the same graph and settings are needed, or another study (--study)"
+    check_facts(place, study.user_attrs["facts"], facts, advice)
+    with parsing(place, None):
+        search = Shared(Study(place, study, space, start))
+    yield search
+
+
+def _wait_for_facts(study: Any, place: Place) -> None:
+    """Who begins a study sets its facts last."""
+    for _ in range(100):
+        if "facts" in study.user_attrs:
+            return
+        time.sleep(0.1)
+    raise UserError(f"{place} holds a study of this name that is not one of muxgcl's")
+
+
+def _open(storage: str) -> tuple[Place, Any]:
+    """The storage, and how to call it: without a password."""
+    if "://" not in storage:
+        path = Path(storage).resolve()
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            backend = JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path)))
+        with parsing(path, "Optuna's journal"):
+            return path, JournalStorage(backend)
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+    try:
+        place = make_url(storage).render_as_string(hide_password=True)
+    except ArgumentError:
+        raise UserError(
+            "--storage must be a database's address such as postgresql://user@host/name, or the "
+            "path of a file"
+        ) from None
+    try:
+        return place, RDBStorage(storage, skip_compatibility_check=False)
+    except ImportError as error:
+        raise UserError(
+            f"{place} needs a driver ({first_line(error)}): pip install psycopg2-binary"
+        ) from None
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        raise UserError(f"cannot open {place}: {first_line(error.__cause__ or error)}") from None
