@@ -16,7 +16,7 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
 from muxgcl.io.schema import read_lines
-from muxgcl.reproduce import coverage, engine, numbers, scales, widths
+from muxgcl.reproduce import coverage, engine, numbers, reliability, scales, widths
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
@@ -270,6 +270,27 @@ def test_the_coverage_of_intervals_is_that_of_the_records() -> None:
     for path, block in coverage.blocks(ROOT).items():
         text = (ROOT / path).read_text(encoding="utf-8")
         assert text == with_block(text, block, str(path), "coverage"), f"{path} is not up to date"
+
+
+def test_the_figures_of_reliability_are_those_of_the_records() -> None:
+    for path, block in reliability.blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path), "reliability"), (
+            f"{path} is not up to date"
+        )
+
+
+def test_the_record_of_reliability_is_clean_and_large_enough() -> None:
+    """100 kills, 10,000 mutations, from a commit that can be looked up, and not one fault."""
+    kills, fuzz = (read_lines(ROOT / "records" / f"{x}.jsonl")[-1] for x in ("kills", "fuzz"))
+    assert kills["kills"] >= 100
+    assert kills["full_disks"] >= 20
+    assert (kills["differ"], kills["full_differ"]) == (0, 0)
+    assert {"run", "train", "embed", "evaluate", "cluster", "reproduce"} <= set(kills["commands"])
+    assert fuzz["mutations"] >= 10_000
+    assert not any(fuzz[name] for name in reliability.FAULTS)
+    for record in (kills, fuzz):
+        assert not record["commit"].endswith("-dirty")
 
 
 def test_recorded_intervals_cover_from_five_seeds_on_and_are_not_given_before() -> None:

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from muxgcl.app.observer import Observer
+from muxgcl.app.use import Folder
 from muxgcl.errors import UserError
 from muxgcl.evaluate import verdict
 from muxgcl.runs.folder import Run
 from muxgcl.runs.scoring import plain
-
-Folder = Path | str
 
 
 def report_runs(
