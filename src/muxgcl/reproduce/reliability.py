@@ -1,6 +1,7 @@
 """What became of killed commands, full disks and changed files, for docs/reliability.md.
 
 From the last lines of `records/kills.jsonl` (`make kills`) and `records/fuzz.jsonl` (`make fuzz`).
+Of the fuzzer the largest record is named as well, where that is an earlier one.
 """
 
 from pathlib import Path
@@ -32,8 +33,9 @@ def kills_table(record: dict[str, Any]) -> Table:
     )
 
 
-def fuzz_table(record: dict[str, Any]) -> Table:
+def fuzz_table(records: list[dict[str, Any]]) -> Table:
     """One row a kind of file: how many changed ones were refused, and how many still read."""
+    record = records[-1]
     rows = [
         [
             target,
@@ -44,18 +46,28 @@ def fuzz_table(record: dict[str, Any]) -> Table:
         ]
         for target, found in record["targets"].items()
     ]
-    facts = {**record, "gib": record["limit_bytes"] / 2**30}
-    faults = ", ".join(f"{record[name]} {words.format(**facts)}" for name, words in FAULTS.items())
+    largest = max(records, key=lambda one: (one["mutations"], one is record))
+    notes = [f"`records/fuzz.jsonl`, at commit {record['commit']}."]
+    if largest is not record:
+        notes.append(
+            f"The largest run so far: {largest['mutations']:,} changes at commit "
+            f"{largest['commit']}: {_faults(largest)}."
+        )
     return Table(
         "fuzz",
-        f"{record['mutations']:,} changed files and options: {faults}",
+        f"{record['mutations']:,} changed files and options: {_faults(record)}",
         ["", "changed", "refused", "read as something valid", "slowest, s"],
         rows,
-        [f"`records/fuzz.jsonl`, at commit {record['commit']}."],
+        notes,
     )
+
+
+def _faults(record: dict[str, Any]) -> str:
+    facts = {**record, "gib": record["limit_bytes"] / 2**30}
+    return ", ".join(f"{record[name]} {words.format(**facts)}" for name, words in FAULTS.items())
 
 
 def blocks(root: Path) -> dict[Path, str]:
     """What stands between the markers of the page."""
-    kills, fuzz = (read_lines(root / "records" / f"{name}.jsonl")[-1] for name in ("kills", "fuzz"))
-    return {PAGE: "\n".join([markdown(kills_table(kills)), markdown(fuzz_table(fuzz))])}
+    kills, fuzz = (read_lines(root / "records" / f"{name}.jsonl") for name in ("kills", "fuzz"))
+    return {PAGE: "\n".join([markdown(kills_table(kills[-1])), markdown(fuzz_table(fuzz))])}
