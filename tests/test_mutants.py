@@ -68,12 +68,12 @@ def test_a_change_leaves_the_rest_of_the_file_as_it_was() -> None:
         assert source.endswith(after[mutant.start + len(mutant.text.encode()) :])
 
 
-def test_what_runs_when_the_module_loads_is_reached_by_every_test_of_the_module() -> None:
+def test_what_runs_when_the_module_loads_is_told_from_what_a_call_runs() -> None:
     source = b"def f(x=1):\n    return x\n\n\nclass A:\n    y = 2\n\n    def g(self):\n        h(3)"
-    assert {(m.function, m.reach) for m in mutants(source)} == {
-        ("f", (1, 2)),  # a default: whoever runs the function
-        ("A", (1, 9)),
-        ("A.g", (9, 9)),
+    assert {(m.function, m.reach, m.loads) for m in mutants(source)} == {
+        ("f", (1, 2), False),  # a default: whoever runs the function
+        ("A", (0, 9), True),
+        ("A.g", (9, 9), False),
     }
 
 

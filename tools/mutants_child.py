@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Generator, Iterator
 from importlib import import_module
@@ -138,11 +139,13 @@ class Measured:
         """Note a test's time and lines, those of its fixtures among them."""
         self.reached = {}
         began = time.perf_counter()
+        threading.settrace(self.trace)  # the probe's splits run in threads
         sys.settrace(self.trace)
         try:
             return (yield)
         finally:
             sys.settrace(None)
+            threading.settrace(None)
             seconds = time.perf_counter() - began
             found = [self.reached]
             found += [

@@ -31,6 +31,7 @@ class Mutant:
     function: str  # the qualified name of what it is in; "" at the top of the module
     first: int  # line, from 1
     reach: tuple[int, int]  # a test that runs one of these lines runs the change
+    loads: bool  # the change runs when the module loads
     start: int
     end: int
     text: str
@@ -56,7 +57,7 @@ def mutants(source: bytes) -> list[Mutant]:
         starts.append(starts[-1] + len(line))
     found: list[Mutant] = []
     seen: Counter[str] = Counter()
-    for function, reach, node, text in _changes(ast.parse(source), "", (1, len(lines)), False):
+    for function, reach, node, text in _changes(ast.parse(source), "", (0, len(lines)), False):
         first, last = node.lineno, node.end_lineno or node.lineno
         start = starts[first - 1] + node.col_offset
         end = starts[last - 1] + (node.end_col_offset or 0)
@@ -65,7 +66,8 @@ def mutants(source: bytes) -> list[Mutant]:
         now = _as_one(before + text.encode() + after)
         again = seen[f"{function} | {was} | {now}"]
         seen[f"{function} | {was} | {now}"] += 1
-        found.append(Mutant(function, first, reach, start, end, text, was, now, again))
+        loads = reach[0] == 0
+        found.append(Mutant(function, first, reach, loads, start, end, text, was, now, again))
     return found
 
 

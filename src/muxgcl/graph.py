@@ -67,8 +67,10 @@ class Adjacency:
         if self.parts is None:
             return self.matrix(self._normalised(weight, degrees))
         degrees = "each" if self.directed else degrees
-        value = torch.stack([self._normalised(weight * part, degrees) for part in self.parts])
-        return self.matrix(value.mean(0))
+        value = torch.zeros_like(weight)
+        for part in self.parts:
+            value = value + self._normalised(weight * part, degrees)
+        return self.matrix(value / len(self.parts))
 
     def _normalised(self, weight: PerEdge, degrees: Degrees) -> PerEdge:
         if degrees == "received":

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from cli_cases import ask
 
@@ -114,6 +115,22 @@ def test_new_nodes_have_structure_beside_their_columns_where_the_run_has(
     whole = LoadOptions(features=parts / "all.csv", label_column="topic")
     want = muxgcl.embed(run, parts / "all-edges.csv", load=whole)
     np.testing.assert_allclose(found.table, want.table[KEPT:], atol=1e-5)
+
+
+def test_a_column_of_new_nodes_that_cannot_be_read_may_be_left_out(
+    parts: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_csv(parts / "new.csv")
+    frame["tags"] = [["a"]] * len(frame)
+    frame.to_parquet(tmp_path / "new.parquet")
+    words = ["embed", str(run), "--new-nodes", str(tmp_path / "new.parquet")]
+    words += ["--label-column", "topic", "--out", str(tmp_path / "z.npy")]
+    status, _, told = ask(capsys, *words)
+    assert status == 2
+    assert "column 'tags' holds list<" in told
+    assert ask(capsys, *words, "--exclude", "tags")[0] == 0
+    want = muxgcl.embed(run, new_nodes=parts / "new.csv", load=LOAD).table
+    np.testing.assert_allclose(np.load(tmp_path / "z.npy"), want, atol=1e-6)
 
 
 def test_weights_of_new_links_count(parts: Path, run: Path, tmp_path: Path) -> None:

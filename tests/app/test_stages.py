@@ -1,7 +1,9 @@
-"""The stages of a run, one by one: how a folder is begun, what is compared, what is kept."""
+"""The stages of a run, one by one: what is trained, scored, kept and told."""
 
 import json
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,265 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from stage_cases import OPTIONS, Heard, begun, fitted_of, ready_of
 
 import muxgcl
-from muxgcl import Observer, RunOptions, UserError
+from muxgcl import Observer, UserError
 from muxgcl.app import judge, pipeline
-from muxgcl.app.begin import as_begun, begin, observed_so_far, refuse_foreign
 from muxgcl.app.job import prepare
-from muxgcl.app.judge import controls_stage, score_stage, stops_are_told
-from muxgcl.app.source import Source
+from muxgcl.app.judge import controls_stage, score_stage
 from muxgcl.evaluate import PaperProtocol
-from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import planted
 from muxgcl.io.load import Loaded
+from muxgcl.kernels.ring import Workers
+from muxgcl.methods import METHODS
 from muxgcl.runs.environment import device_name
 from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready
 from muxgcl.runs.folder import Run
-from muxgcl.runs.plan import Plan
-
-SMALL = {"width": 8, "projection": 8, "projection_out": 8, "epochs": 5}
-
-
-@pytest.fixture(scope="module")
-def loaded() -> Loaded:
-    data = planted(nodes=40)
-    data.y[:4] = -1
-    return muxgcl.load(data)
-
-
-def plan_of(**changes: Any) -> Plan:
-    settings = {**SMALL, **changes.pop("settings", {})}
-    return Plan.make("grace", "quick", "toy", settings, device="cpu", **changes)
-
-
-def ready_of(loaded: Loaded, **changes: Any) -> Ready:
-    return make_ready(plan_of(**changes), Graph.from_data(loaded.tensors))
-
-
-def begun(
-    run: Run, ready: Ready, loaded: Loaded, *, resume: bool = False, overwrite: bool = False
-) -> list[str]:
-    source = Source("toy.csv")
-    how = {"resume": resume, "overwrite": overwrite, "command": "muxgcl run toy.csv"}
-    return begin(run, ready, source, loaded, **how)
-
-
-@pytest.fixture
-def run(loaded: Loaded, tmp_path: Path) -> Run:
-    """A folder that was begun with seed 0, 5 epochs, one member."""
-    run = Run(tmp_path / "run")
-    assert begun(run, ready_of(loaded), loaded) == []
-    return run
-
-
-def test_a_config_says_what_the_graph_and_the_machine_were(run: Run, loaded: Loaded) -> None:
-    tables, graph = run.config(), ready_of(loaded).graph
-    assert tables["data"] == {
-        "nodes": 40,
-        "edges": loaded.tensors.edge_index.shape[1],
-        "features": loaded.tensors.x.shape[1],
-        "classes": len(set(loaded.tensors.y.tolist()) - {-1}),
-        "fingerprint": graph_fingerprint(graph),
-        "notes": loaded.notes,
-    }
-    facts = {"command": "muxgcl run toy.csv", "device_used": "cpu", "backend_used": "chunked"}
-    assert facts.items() <= tables["run"].items()
-    assert tables["source"]["graph"].endswith("toy.csv")
-
-
-def test_a_graph_without_labels_has_no_classes(loaded: Loaded, tmp_path: Path) -> None:
-    data = planted(nodes=40)
-    del data.y
-    bare = muxgcl.load(data)
-    begun(Run(tmp_path / "run"), ready_of(bare), bare)
-    assert Run(tmp_path / "run").config()["data"]["classes"] == 0
-
-
-def test_a_new_run_clears_what_an_old_one_left_and_only_when_asked(
-    run: Run, loaded: Loaded
-) -> None:
-    run.log([{"epoch": 1, "loss": 1.0}])
-    with pytest.raises(UserError, match="holds a run already"):
-        begun(run, ready_of(loaded, seed=3), loaded)
-    assert run.config()["run"]["seed"] == 0
-    assert len(run.metrics()) == 1
-    assert begun(run, ready_of(loaded, seed=3), loaded, overwrite=True) == []
-    assert run.config()["run"]["seed"] == 3
-    assert run.metrics() == []
-
-
-def test_resume_without_a_run_begins_one(loaded: Loaded, tmp_path: Path) -> None:
-    run = Run(tmp_path / "new")
-    assert begun(run, ready_of(loaded), loaded, resume=True) == []
-    assert run.exists
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"seed": 1}, r"another seed \(0\); this command asks for 1"),
-        ({"anchors": 8}, r"another number of anchors \(all\); this command asks for 8"),
-        ({"keys": 8}, r"another number of negatives \(all\); this command asks for 8"),
-        ({"capture": "off"}, r"another capture \(auto\); this command asks for off"),
-        ({"backend": "reference"}, r"another backend \(chunked\); .* reference"),
-        ({"settings": {"epochs": 4}}, r"another epochs \(5\); this command asks for 4"),
-        ({"settings": {"lr": 0.5}}, r"another lr \(.*\); this command asks for 0.5"),
-        ({"settings": {"drop_edges": (0.0, 0.0)}}, r"another drop_edges .* asks for \[0.0, 0.0\]"),
-        ({"settings": {"epochs": 6, "lr": 0.5}}, r"another lr \("),
-    ],
-)
-def test_a_run_goes_on_as_it_was_begun_or_not_at_all(
-    run: Run, loaded: Loaded, changes: dict[str, Any], words: str
-) -> None:
-    before = run.config_file.read_text()
-    with pytest.raises(UserError, match=words):
-        begun(run, ready_of(loaded, **changes), loaded, resume=True)
-    assert run.config_file.read_text() == before
-
-
-def test_a_run_goes_on_with_the_same_graph_alone(run: Run) -> None:
-    other = muxgcl.load(planted(nodes=40, seed=9))
-    with pytest.raises(UserError, match=r"another graph \("):
-        begun(run, ready_of(other), other, resume=True)
-
-
-def test_the_same_command_goes_on_and_changes_nothing(run: Run, loaded: Loaded) -> None:
-    before = run.config_file.read_text()
-    assert begun(run, ready_of(loaded), loaded, resume=True) == []
-    assert run.config_file.read_text() == before
-
-
-def test_sizes_of_a_sample_are_compared_where_there_is_one(loaded: Loaded, tmp_path: Path) -> None:
-    run = Run(tmp_path / "run")
-    begun(run, ready_of(loaded, anchors=8, keys=16), loaded)
-    assert begun(run, ready_of(loaded, anchors=8, keys=16), loaded, resume=True) == []
-    with pytest.raises(UserError, match=r"number of anchors \(8\); this command asks for all"):
-        begun(run, ready_of(loaded, keys=16), loaded, resume=True)
-
-
-@pytest.mark.parametrize(
-    ("changes", "note", "kept"),
-    [
-        (
-            {"settings": {"epochs": 7}},
-            "training goes on beyond epoch 5, to 7",
-            ("train", "epochs", 7),
-        ),
-        ({"members": 3}, "members are added: 3 instead of 1", ("run", "members", 3)),
-        ({"output_width": 4}, "the embedding becomes 4 wide", ("run", "output_width", 4)),
-    ],
-)
-def test_what_may_grow_is_told_and_kept(
-    run: Run, loaded: Loaded, changes: dict[str, Any], note: str, kept: tuple[str, str, int]
-) -> None:
-    assert begun(run, ready_of(loaded, **changes), loaded, resume=True) == [note]
-    table, key, value = kept
-    assert run.config()[table][key] == value
-    assert begun(run, ready_of(loaded, **changes), loaded, resume=True) == []
-    words = {"epochs": "epochs", "members": "number of members", "output_width": "output_width"}
-    with pytest.raises(UserError, match=f"another {words[key]} "):
-        begun(run, ready_of(loaded), loaded, resume=True)
-
-
-def test_a_damaged_checkpoint_of_any_member_is_named_before_any_work(
-    loaded: Loaded, tmp_path: Path
-) -> None:
-    run = Run(tmp_path / "run")
-    begun(run, ready_of(loaded, members=2), loaded)
-    for member in (0, 1):
-        file = Run(run.path, member).checkpoint_file
-        file.write_bytes(b"nothing of ours")
-        with pytest.raises(UserError, match=file.name):
-            begun(run, ready_of(loaded, members=2), loaded, resume=True)
-        file.unlink()
-
-
-def test_a_resumed_plan_takes_the_sample_that_the_run_was_begun_with(
-    loaded: Loaded, tmp_path: Path
-) -> None:
-    run, plan = Run(tmp_path / "run"), plan_of()
-    assert as_begun(run, plan, exact=False) == plan  # nothing is there
-    begun(run, ready_of(loaded, anchors=8, keys=16), loaded)
-    taken = as_begun(run, plan, exact=False)
-    assert (taken.anchors, taken.keys) == (8, 16)
-    assert as_begun(run, plan, exact=True) == plan
-    asked = plan_of(anchors=4)
-    assert as_begun(run, asked, exact=False) == asked
-    other = Plan.make("dgi", "quick", device="cpu")
-    assert as_begun(run, other, exact=False) == other
-
-
-def test_a_folder_of_other_things_is_refused_and_one_of_ours_is_not(
-    run: Run, tmp_path: Path
-) -> None:
-    refuse_foreign(run)
-    refuse_foreign(Run(tmp_path / "new"))
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "thesis.tex").touch()
-    with pytest.raises(UserError, match=r"holds no run \(there is thesis.tex\)"):
-        refuse_foreign(Run(tmp_path / "full"))
-
-
-def test_protocol_paper_must_have_seen_each_of_the_last_epochs(run: Run) -> None:
-    plan = plan_of(settings={"epochs": 10})
-    assert observed_so_far(run, plan, 0, last=4) == {}  # no checkpoint: nothing is done
-    run.save_checkpoint({}, epoch=6)
-    assert observed_so_far(run, plan, 0, last=4) == {}  # the first to see is epoch 7
-    run.save_checkpoint({}, epoch=8)
-    run.log_observed(7, [70.0], split_seed=0)
-    with pytest.raises(UserError, match=r"every epoch from 7 on, but .* is at epoch 8 without"):
-        observed_so_far(run, plan, 0, last=4)
-    run.log_observed(8, [80.0], split_seed=0)
-    run.log_observed(9, [90.0], split_seed=0)  # of work that the checkpoint does not have
-    assert observed_so_far(run, plan, 0, last=4) == {7: (70.0,), 8: (80.0,)}
-    with pytest.raises(UserError, match="on these splits"):
-        observed_so_far(run, plan, 1, last=4)
-
-
-def test_with_few_epochs_protocol_paper_looks_at_all_of_them(run: Run) -> None:
-    run.save_checkpoint({}, epoch=1)
-    with pytest.raises(UserError, match="every epoch from 1 on"):
-        observed_so_far(run, plan_of(), 0, last=100)
-
-
-@pytest.mark.parametrize("resumable", [True, False])
-def test_a_stop_says_when_it_came_and_what_is_left(resumable: bool) -> None:
-    left = "what was done before is kept" if resumable else "nothing was written"
-    with (
-        pytest.raises(Stopped, match=f"stopped while baking; {left}") as stop,
-        stops_are_told("baking", resumable=resumable),
-    ):
-        raise KeyboardInterrupt
-    assert (stop.value.number, stop.value.resumable) == (signal.SIGINT, resumable)
-    asked = KeyboardInterrupt()
-    asked.number = signal.SIGTERM  # type: ignore[attr-defined]
-    with pytest.raises(Stopped) as stop, stops_are_told("baking"):
-        raise asked
-    assert (stop.value.number, stop.value.resumable) == (signal.SIGTERM, True)
-
 
 # scores -----------------------------------------------------------------------------------------
-
-
-class Heard(Observer):
-    def __init__(self) -> None:
-        self.phases: list[str] = []
-        self.steps: list[tuple[int, int]] = []
-        self.notes: list[str] = []
-
-    def phase(self, name: str) -> None:
-        self.phases.append(name)
-
-    def step(self, done: int, total: int) -> None:
-        self.steps.append((done, total))
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-
-def fitted_of(ready: Ready) -> Fitted:
-    return Fitted(ready.method, ready.graph, 1.5, 2.5, 3.5, 4.5, "a CPU", "chunked")
 
 
 def test_scores_and_what_a_report_draws_are_kept(
@@ -363,16 +123,6 @@ def test_controls_that_cannot_begin_leave_the_scores_alone(
 
 # one run ----------------------------------------------------------------------------------------
 
-OPTIONS = RunOptions(
-    method="grace",
-    preset="quick",
-    settings={k: v for k, v in SMALL.items() if k != "epochs"},
-    epochs=2,
-    splits=2,
-    device="cpu",
-    score=False,
-)
-
 
 def test_a_result_says_what_training_took(loaded: Loaded, tmp_path: Path) -> None:
     result = muxgcl.run(loaded, replace(OPTIONS, out=tmp_path / "run"))
@@ -460,16 +210,180 @@ def test_a_stop_of_one_of_several_members_says_which(
         assert told == [f"member {k + 1} of 2: seed {k}" for k in members if len(members) > 1]
 
 
-def test_notes_on_the_data_are_told_once_for_several_seeds(tmp_path: Path) -> None:
-    heard = Heard()
+def test_notes_on_the_data_are_told_once_and_before_any_training(tmp_path: Path) -> None:
+    events: list[str] = []
+
+    class Ear(Observer):
+        def note(self, text: str) -> None:
+            events.append(text)
+
+        def phase(self, name: str) -> None:
+            events.append(name)
+
     data = planted(nodes=40)
     data.edge_index = torch.cat([data.edge_index, torch.tensor([[1], [1]])], 1)  # a loop: a note
     loaded = muxgcl.load(data)
     assert loaded.notes
-    muxgcl.run_seeds(loaded, 2, replace(OPTIONS, out=tmp_path), observer=heard)
+    muxgcl.run_seeds(loaded, 2, replace(OPTIONS, out=tmp_path), observer=Ear())
     for note in loaded.notes:
-        assert heard.notes.count(note) == 1
+        assert events.count(note) == 1
+        assert events.index(note) < events.index("training")
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} >= {"seed0", "seed1"}
+
+
+def test_workers_reach_the_job_and_a_command_the_config(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def prepared(*given: Any, **how: Any) -> Any:
+        asked.append(how["workers"])
+        return prepare(*given, **{**how, "workers": None})
+
+    monkeypatch.setattr(pipeline, "prepare", prepared)
+    workers, options = Workers(0, 1), replace(OPTIONS, out=tmp_path / "run")
+    muxgcl.run(loaded, options, workers=workers, command="what was typed")
+    assert Run(tmp_path / "run").config()["run"]["command"] == "what was typed"
+    options = replace(options, out=tmp_path / "seeds")
+    muxgcl.run_seeds(loaded, 1, options, workers=workers, command="typed")
+    assert Run(tmp_path / "seeds").config()["run"]["command"] == "typed"
+    assert asked == [workers, workers]
+
+
+def test_a_stop_before_anything_is_written_cannot_be_resumed(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*given: Any, **how: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "make_ready", stopped)
+    with pytest.raises(Stopped, match="stopped while preparing; nothing was written") as stop:
+        muxgcl.run(loaded, replace(OPTIONS, out=tmp_path / "run"))
+    assert not stop.value.resumable
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("protocol", ["paper", "holdout"])
+def test_a_worker_beside_the_first_trains_and_writes_nothing(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    asked: list[Any] = []
+
+    @contextmanager
+    def first_begins(workers: Any) -> Iterator[None]:
+        asked.append(workers)
+        yield
+
+    def trained(ready: Ready, **how: Any) -> Fitted:
+        asked.append(how)
+        return real(ready)
+
+    real = pipeline.train
+    monkeypatch.setattr(pipeline, "train", trained)
+    monkeypatch.setattr(pipeline, "first_begins", first_begins)
+    monkeypatch.setattr(pipeline, "make_ready", lambda plan, graph, **how: make_ready(plan, graph))
+    options = replace(OPTIONS, out=tmp_path / "run", score=True, protocols=(protocol,))
+    job = replace(prepare(loaded, options, None, None), workers=Workers(1, 2))
+    result = pipeline._run_one(job, job.plan, tmp_path / "run", None)
+    assert asked[0] is None  # of a method that was built for one
+    assert asked[1]["observe_last"] == 100
+    assert (asked[1]["observe"] is None) == (protocol == "holdout")
+    assert result.embedding.shape == (40, 8)
+    assert (result.scores, result.verdict) == ({}, None)
+    assert not (tmp_path / "run").exists()
+
+
+def test_each_seed_of_several_members_has_members_of_its_own(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[int] = []
+    monkeypatch.setattr(
+        pipeline, "_run_one", lambda job, plan, *rest, **how: seeds.append(plan.seed)
+    )
+    monkeypatch.setattr(pipeline, "SeedsResult", tuple)
+    pipeline.run_seeds(loaded, 3, replace(OPTIONS, out=tmp_path, members=4, seed=5))
+    assert seeds == [5, 9, 13]
+
+
+def test_the_protocol_of_the_paper_is_had_by_asking_and_goes_on_with_what_it_saw(
+    loaded: Loaded, tmp_path: Path
+) -> None:
+    options = replace(OPTIONS, out=tmp_path / "run", score=True, split_seed=7)
+    run = Run(tmp_path / "run")
+    for protocols, found in ((("holdout",), False), (("holdout", "paper"), True)):
+        job = prepare(loaded, replace(options, protocols=protocols), None, None)
+        paper = pipeline._paper_protocol(job, job.plan, run)
+        assert (paper is not None) == found
+    assert paper is not None
+    assert (paper.seed, paper.epochs) == (7, {})
+    begun(run, make_ready(job.plan, job.graph), loaded)
+    run.save_checkpoint({}, epoch=1)
+    run.log_observed(1, [50.0], split_seed=7)
+    job = replace(job, options=replace(job.options, resume=True))
+    paper = pipeline._paper_protocol(job, job.plan, run)
+    assert paper is not None
+    assert paper.epochs == {1: (50.0,)}
+    bare = replace(job, options=replace(job.options, score=False))
+    assert pipeline._paper_protocol(bare, job.plan, run) is None
+
+
+def test_epochs_of_protocol_paper_are_logged_as_they_are_seen(
+    loaded: Loaded, tmp_path: Path
+) -> None:
+    job = prepare(loaded, replace(OPTIONS, out=tmp_path / "run"), None, None)
+    run, paper = Run(tmp_path / "run"), PaperProtocol(np.arange(40) % 2, seed=3)
+    paper.observe = lambda epoch, z: (float(epoch),)  # type: ignore[method-assign]
+    ready = make_ready(job.plan, job.graph)
+    begun(run, ready, loaded)
+    pipeline.train_stage(job, ready, run, paper)
+    assert run.observed(9, split_seed=3) == {1: (1.0,), 2: (2.0,)}
+
+
+def test_scores_and_controls_have_the_splits_that_are_asked_for(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def scored(name: str) -> Any:
+        def stage(*given: Any, **how: Any) -> dict[str, Any]:
+            asked[name] = how
+            return {name: 1}
+
+        return stage
+
+    monkeypatch.setattr(pipeline, "score_stage", scored("scores"))
+    monkeypatch.setattr(pipeline, "controls_stage", scored("controls"))
+    options = replace(OPTIONS, out=tmp_path / "run", score=True, splits=3, split_seed=8)
+    for controls, want in ((None, {"scores", "controls"}), (False, {"scores"})):
+        asked.clear()
+        job = prepare(loaded, replace(options, controls=controls), None, None)
+        ready = make_ready(job.plan, job.graph)
+        run = Run(tmp_path / "run")
+        found = pipeline._score(job, job.plan, run, fitted_of(ready), torch.ones(40, 2), None)
+        assert asked == {name: {"splits": 3, "split_seed": 8} for name in want}
+        assert found == dict.fromkeys(want, 1)
+
+
+@pytest.mark.parametrize(("score", "report"), [(True, True), (True, False), (False, True)])
+def test_a_report_is_written_where_there_are_scores_and_it_is_wanted(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, score: bool, report: bool
+) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(pipeline, "report_stage", lambda run, observer: told.append("report"))
+    monkeypatch.setattr(pipeline, "_score", lambda *given: {"holdout": {}})
+
+    class Ear(Observer):
+        def scores(self, method: str, scores: Any, verdict: Any) -> None:
+            told.append((method, scores, verdict))
+
+        def wrote(self, what: str, path: Path) -> None:
+            told.append((what, path.name))
+
+    options = replace(OPTIONS, out=tmp_path / "run", score=score, report=report)
+    muxgcl.run(loaded, options, observer=Ear())
+    want: list[Any] = [("embeddings", "embeddings.npz")]
+    want += [("grace", {"holdout": {}}, None)] if score else []
+    assert told == want + (["report"] if score and report else [])
 
 
 def test_one_seed_needs_no_folder_of_its_own(loaded: Loaded, tmp_path: Path) -> None:
@@ -493,3 +407,47 @@ def test_a_dry_run_says_what_it_would_take_and_writes_nothing(
     found = pipeline.dry_run(loaded, options)
     assert found.plan.method == "grace"
     assert not (tmp_path / "run").exists()
+
+
+def test_members_are_prepared_and_trained_in_turn_and_all_but_the_first_forget(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgot: list[Any] = []
+    built: list[Any] = []
+
+    def ready(plan: Any, graph: Any, **how: Any) -> Ready:
+        found = make_ready(plan, graph, **how)
+        built.append(found.method)
+        return found
+
+    monkeypatch.setattr(pipeline, "make_ready", ready)
+    monkeypatch.setattr(METHODS["grace"], "forget", lambda self: forgot.append(self))
+    heard = Heard()
+    options = replace(OPTIONS, out=tmp_path / "run", members=3, output_width=5)
+    result = muxgcl.run(loaded, options, observer=heard)
+    phases = [name for name in heard.phases if name in ("preparing", "training")]
+    assert phases == ["preparing", "training"] * 3
+    assert len(built) == 3
+    assert [id(method) for method in forgot] == [id(method) for method in built[1:]]
+    run = Run(tmp_path / "run")
+    assert result.embedding.shape == (40, 5)
+    assert run.output_map().shape == (3 * 8, 5)
+    assert [len(Run(run.path, k).metrics()) for k in range(3)] == [2, 2, 2]
+
+
+def test_a_run_keeps_embeddings_nodes_and_how_columns_became_features(
+    files: Path, tmp_path: Path
+) -> None:
+    load = muxgcl.LoadOptions(features=files / "nodes.csv", label_column="topic")
+    muxgcl.run(files / "edges.csv", replace(OPTIONS, out=tmp_path / "run"), load=load)
+    run = Run(tmp_path / "run")
+    assert run.embeddings()[0].tolist() == [f"n{i}" for i in range(60)]
+    assert len(run.nodes()["label"]) == 60
+    assert run.encoding() is not None
+
+
+def test_no_earlier_stretch_took_no_memory(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    assert pipeline._peak_before(run) == 0.0
+    run.diagnostics_file.write_text('{"seconds": 1.0}')
+    assert pipeline._peak_before(run) == 0.0

@@ -16,7 +16,14 @@ from muxgcl.evaluate.clustering import assign
 from muxgcl.evaluate.controls import majority, raw_features, side_by_side
 from muxgcl.evaluate.link import HiddenEdges, hide_edges, similarities
 from muxgcl.evaluate.logistic import fit_path
-from muxgcl.evaluate.protocols import PaperProtocol, PaperResult, _folds, holdout
+from muxgcl.evaluate.probe import STRENGTHS
+from muxgcl.evaluate.protocols import (
+    PaperProtocol,
+    PaperResult,
+    _exact_matches,
+    _folds,
+    holdout,
+)
 from muxgcl.evaluate.splits import Split, development_splits, public_splits, random_split
 from muxgcl.evaluate.statistics import Difference, Summary, summarise
 
@@ -222,10 +229,10 @@ def test_tables_and_labels_that_do_not_fit_are_refused(unchecked: None) -> None:
 
 
 def test_features_are_sparse_where_less_than_a_quarter_is_not_zero() -> None:
-    x = np.zeros((4, 4))
-    x.flat[:3] = 1
+    x = np.zeros((8, 5))
+    x.flat[:9] = 1
     assert sparse.issparse(raw_features(x))
-    x.flat[3] = 1
+    x.flat[9] = 1
     assert not sparse.issparse(raw_features(x))
     assert sparse.issparse(raw_features(sparse.csr_array(np.ones((2, 2)))))
     both = side_by_side([sparse.csr_array(np.eye(2)), np.full((2, 1), 5.0)])
@@ -281,6 +288,60 @@ def test_five_folds_are_held_back_in_the_order_of_the_nodes() -> None:
     assert len(_folds(train[:5])) == 5
     with pytest.raises(UserError, match="at least 5 training nodes, got 4"):
         _folds(train[:4])
+
+
+class Fixed:
+    """A model with given scores."""
+
+    def __init__(self, classes: list[int], scores: list[list[float]]) -> None:
+        self.classes, self.given = np.array(classes), np.array(scores)
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        return self.given
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        return np.zeros(len(x), int)
+
+
+def test_an_answer_in_a_fold_is_right_where_its_class_alone_is_accepted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scores = [[0.5, -0.5], [0.0, 1.0], [0.5, 0.5], [-1.0, -1.0], [2.0, -1.0], [-1.0, -1.0]]
+    y = np.array([0, 1, 0, 2, 1, 0])
+    asked: list[object] = []
+
+    def fit_path(x: np.ndarray, y: np.ndarray, strengths: object, **how: object) -> list[Fixed]:
+        asked.append((len(x), strengths, how))
+        return [Fixed([0, 1], scores), Fixed([0, 1], [[1.0, -1.0]] * 6)]
+
+    monkeypatch.setattr("muxgcl.evaluate.protocols.fit_path", fit_path)
+    shares = _exact_matches(np.zeros((6, 2)), y, np.arange(4), np.arange(6))
+    assert shares == pytest.approx([2 / 6, 3 / 6])
+    assert asked == [(4, STRENGTHS, {"penalise_intercept": True})]
+
+
+def test_the_paper_chooses_the_strength_that_is_best_over_the_folds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used: list[list[float]] = []
+
+    def matches(z: np.ndarray, y: np.ndarray, fit: np.ndarray, held: np.ndarray) -> list[float]:
+        shares = np.zeros(len(STRENGTHS))
+        shares[7], shares[held[0] % 5] = 0.8, 1.0  # one fold alone is better elsewhere
+        return list(shares)
+
+    def fit_path(x: np.ndarray, y: np.ndarray, strengths: list[float], **how: object) -> list:
+        used.append(strengths)
+        assert how == {"penalise_intercept": True}
+        return [Fixed([0], [[0.0]])]
+
+    monkeypatch.setattr("muxgcl.evaluate.protocols._exact_matches", matches)
+    monkeypatch.setattr("muxgcl.evaluate.protocols.fit_path", fit_path)
+    y = np.arange(100) % 2
+    found = PaperProtocol(y, seed=4).observe(9, np.ones((100, 2)))
+    assert used == [[STRENGTHS[7]]] * 3
+    tests = [random_split(y, (4, 9, repeat)).test for repeat in range(3)]
+    assert found == pytest.approx([100 * (y[test] == 0).mean() for test in tests])
 
 
 def test_the_papers_figure_is_the_best_epoch_and_the_other_one_all_of_them() -> None:

@@ -12,6 +12,7 @@ from torch.testing import assert_close
 
 import muxgcl
 from muxgcl import MuxGCL, NodeEmbedder, Observer, RunOptions, UserError
+from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.runs import compress
 from muxgcl.runs.committee import side_by_side
@@ -68,6 +69,16 @@ def test_members_are_the_runs_of_single_seeds_side_by_side(tmp_path: Path) -> No
         ]
         for name, tensor in mine.checkpoint()[0].items():
             assert torch.equal(tensor, theirs.checkpoint()[0][name])
+
+
+def test_blocks_of_rows_leave_the_callers_gradients_on() -> None:
+    graph = Graph.from_data(planted(nodes=30))
+    params = {"width": 8, "projection": 8}
+    embedder = NodeEmbedder("grace", preset="quick", params=params, epochs=1, members=2).fit(graph)
+    for block in embedder.committee_.embed_blocks(graph):
+        assert torch.is_grad_enabled()
+        assert not block.requires_grad
+    assert torch.is_grad_enabled()
 
 
 def test_one_member_is_the_run_without_members(tmp_path: Path) -> None:

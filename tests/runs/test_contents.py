@@ -125,6 +125,12 @@ def test_an_options_file_flag_is_true_or_false_and_all_else_of_a_source_is_text(
             contents.CONFIG({"source": source}, "file")
 
 
+def test_a_table_that_nobody_knows_is_still_a_table_of_plain_values() -> None:
+    contents.CONFIG({"later": {"a": [1, "b"]}}, "file")
+    with pytest.raises(UserError, match="file: later must be a table"):
+        contents.CONFIG({"later": 3}, "file")
+
+
 def test_summaries_are_checked_however_deep_they_lie() -> None:
     deep = {"mean": 1.0, "std": 0.0, "inner": {"more": {"mean": "much"}}}
     with pytest.raises(UserError, match=r"file: a\.inner\.more\.mean must be a finite number"):

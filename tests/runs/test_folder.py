@@ -336,3 +336,30 @@ def test_what_a_killed_writer_left_is_removed_when_the_folder_is_held(run: Run) 
         assert not left.exists()
         with pytest.raises(UserError), Run(run.path).locked():
             raise AssertionError("two held one folder")
+
+
+def test_every_file_of_a_run_has_the_name_that_the_docs_say(tmp_path: Path) -> None:
+    files = {name: file.name for name, file in vars(Run(tmp_path)).items() if name.endswith("file")}
+    assert files == {
+        "config_file": "config.toml",
+        "metrics_file": "metrics.jsonl",
+        "checkpoint_file": "checkpoint.safetensors",
+        "output_file": "output.safetensors",
+        "observed_file": "observed.jsonl",
+        "embeddings_file": "embeddings.npz",
+        "nodes_file": "nodes.npz",
+        "scores_file": "scores.json",
+        "diagnostics_file": "diagnostics.json",
+        "encoding_file": "encoding.json",
+        "report_file": "report.html",
+    }
+
+
+def test_a_checkpoint_larger_than_allowed_is_not_read(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.save_checkpoint({"w": torch.zeros(1000)}, epoch=1)
+    run.checkpoint()
+    monkeypatch.setenv("MUXGCL_MAX_BYTES", "1000")
+    with pytest.raises(UserError, match="MUXGCL_MAX_BYTES"):
+        run.checkpoint()

@@ -47,7 +47,12 @@ def grown(loaded: Loaded, new_nodes: Any, new_edges: Any, options: LoadOptions) 
             "new nodes alone are not embedded in a graph with directed edges or types of edges: "
             "give the whole graph, `muxgcl embed RUN GRAPH`"
         )
-    columns = NodeColumns(options.id_column, options.label_column)
+    exclude = options.exclude or ()
+    columns = NodeColumns(
+        options.id_column,
+        options.label_column,
+        exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude),
+    )
     table = read_nodes(new_nodes, "the table of new nodes", columns, options.header)
     old: Ids = loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist()
     table = replace(table, ids=_new_ids(table, old))

@@ -69,6 +69,7 @@ def embed(
     edge_type: f.EdgeTypeColumn = None,
     directed: f.Directed = None,
     header: f.Header = None,
+    exclude: f.Exclude = None,
     as_json: o.Json = False,
 ) -> None:
     """Embed a graph that a run has not seen, or new nodes of its own graph.
@@ -86,6 +87,7 @@ def embed(
         edge_type=edge_type,
         directed=directed,
         header=header,
+        exclude=exclude,
     )
     with Screen(as_json=as_json) as screen:
         found = embed_app(

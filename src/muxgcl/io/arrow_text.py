@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from muxgcl.errors import UserError
 from muxgcl.io.ids import Ids, read_ids
 from muxgcl.io.roles import Choice
-from muxgcl.io.table import MISSING, Block, Dense, Place, is_number, lean, settle, stripped
+from muxgcl.io.table import MISSING, Block, Dense, counted, is_number, lean, settle, stripped
 
 SMALL = 1 << 20  # bytes up to which loading pyarrow takes longer than reading without it
 PIECE = 1 << 22  # bytes that are parsed at a time
@@ -96,27 +97,23 @@ class ArrowReader:
             if all(_numeric(row[at[name]].strip()) for row in some[1:])
         ]
 
-    def blocks(self, as_text: frozenset[str], place: Place) -> list[Block] | None:
-        """All blocks, or None where pyarrow cannot read them."""
+    def blocks(self, as_text: frozenset[str]) -> list[Block] | None:
+        """All blocks, or None where pyarrow cannot read them or something is wrong with them."""
         from pyarrow import ArrowInvalid
 
         for numeric in (self.numeric, []):
             try:
-                return list(self._blocks(as_text, [n for n in numeric if n not in as_text], place))
+                return list(self._blocks(as_text, [n for n in numeric if n not in as_text]))
             except (ArrowInvalid, _OtherwiseReadError):
                 continue
+            except UserError:  # whose line is for who counts lines
+                return None
         return None
 
-    def _blocks(self, as_text: frozenset[str], numeric: list[str], place: Place) -> Iterator[Block]:
-        start = 0
+    def _blocks(self, as_text: frozenset[str], numeric: list[str]) -> Iterator[Block]:
         for batch in self._batches(numeric):
             columns = {name: batch.column(name) for name in batch.schema.names}
             kept = {name: _ids(columns[name]) for name in self.choice.kept}
-
-            def at(row: int, start: int = start) -> str:
-                return place(start + row)
-
-            start += batch.num_rows
             if len(numeric) == len(self.choice.values):
                 numbers = [_numbers(columns[name]) for name in numeric]
                 table = np.stack(numbers, 1) if numbers else np.zeros((len(batch), 0), np.float32)
@@ -129,7 +126,9 @@ class ArrowReader:
                 elif name in as_text:
                     values[name] = stripped(_texts(columns[name]))
                 else:
-                    values[name] = settle(_texts(columns[name]), name, str(self.path), at)
+                    values[name] = settle(
+                        _texts(columns[name]), name, str(self.path), counted("row")
+                    )
             yield Block.of(batch.num_rows, kept, values)
 
     def _batches(self, numeric: list[str]) -> Iterator[Any]:

@@ -150,7 +150,7 @@ class _Reader:
 
     def blocks(self, file: TextIO, as_text: frozenset[str]) -> Iterator[Block]:
         if self.arrow is not None:
-            if (found := self.arrow.blocks(as_text, self.place)) is not None:
+            if (found := self.arrow.blocks(as_text)) is not None:
                 yield from found
                 return
             self.arrow = None

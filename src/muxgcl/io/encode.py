@@ -8,6 +8,7 @@
   becomes zeros.
 """
 
+import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -245,5 +246,8 @@ def as_tensor(parts: list[Matrix]) -> Tensor:
         shape = rows, columns
         return torch.sparse_coo_tensor(where, values, shape, check_invariants=True).coalesce()
     check_size("the dense table of features", 4 * size)
-    dense: Dense = np.hstack([to_dense(part) for part in parts])
-    return torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
+    tables: list[Dense] = [to_dense(part) for part in parts]
+    dense = tables[0] if len(tables) == 1 else np.hstack(tables)
+    with warnings.catch_warnings():  # nobody writes to features, not to a read-only map either
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
+        return torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))

@@ -136,7 +136,8 @@ def as_matrix(matrix: Any, name: str) -> Matrix:
             return _sparse(matrix)
         matrix = matrix.numpy()
     with np.errstate(over="ignore"):  # infinities are refused by name
-        matrix = (csr_array(matrix) if issparse(matrix) else matrix).astype(np.float32)
+        matrix = csr_array(matrix) if issparse(matrix) else matrix
+        matrix = matrix.astype(np.float32, copy=not isinstance(matrix, np.memmap))
     if issparse(matrix):
         matrix.sum_duplicates()
     return matrix

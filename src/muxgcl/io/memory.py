@@ -51,7 +51,9 @@ def read_array(array: Any) -> tuple[EdgeList, NodeTable | None]:
     square matrix of numbers is an adjacency matrix; of shape [2, 2], integers are an edge index.
     """
     if isinstance(array, torch.Tensor) and array.layout != torch.strided:
-        array = array.to_dense()
+        entries = array.to_sparse_coo().coalesce().cpu()
+        places = tuple(entries.indices().numpy())
+        return read_adjacency(coo_array((entries.values().numpy(), places), tuple(array.shape)))
     values = _array(array)
     square = values.ndim == 2 and values.shape[0] == values.shape[1]
     whole = values.dtype.kind in "iu"

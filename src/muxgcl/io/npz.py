@@ -19,6 +19,7 @@ from muxgcl.errors import UserError
 from muxgcl.io.safety import check_file, check_size, in_words, listed, parsing, quoted
 
 Array = NDArray[Any]
+MAPPED = 256 << 20  # bytes of an array, from which it is mapped
 LONGEST_HEADER = 10_000  # bytes; numpy itself refuses longer ones
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -28,10 +29,18 @@ _LAYOUTS = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": (
 
 
 def read_npy(path: Path) -> Array:
-    """One array."""
+    """One array; a large one is mapped into memory, and read from the disk where it is looked at.
+
+    The map is private: nobody writes to the file through it.
+    """
     check_file(path)
     with parsing(path, "NumPy"), path.open("rb") as file:
-        return _read_array(file, path.stat().st_size, str(path))
+        size = path.stat().st_size
+        if size < MAPPED or _header(file, size, str(path))[1].kind == "U":
+            file.seek(0)
+            return _read_array(file, size, str(path))
+        mapped: Array = np.load(path, mmap_mode="c", allow_pickle=False)
+        return mapped
 
 
 class Npz:
@@ -98,6 +107,18 @@ class Npz:
 
 def _read_array(file: IO[bytes] | zipfile.ZipExtFile, size: int, name: str) -> Array:
     """Read an array of `size` bytes in all, header included."""
+    _, dtype = _header(file, size, name)
+    file.seek(0)
+    array = np.lib.format.read_array(file, allow_pickle=False)
+    if dtype.kind == "U" and not _is_unicode(array):
+        raise UserError(f"{name} holds text that is not Unicode")
+    return array
+
+
+def _header(
+    file: IO[bytes] | zipfile.ZipExtFile, size: int, name: str
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type, once they are known to fit the bytes that follow."""
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:
         raise UserError(f"{name} is in version {version[0]}.{version[1]} of NumPy's format")
@@ -118,11 +139,7 @@ def _read_array(file: IO[bytes] | zipfile.ZipExtFile, size: int, name: str) -> A
         raise UserError(
             f"{name} declares {in_words(declared)} of data, but holds {in_words(present)}"
         )
-    file.seek(0)
-    array = np.lib.format.read_array(file, allow_pickle=False)
-    if dtype.kind == "U" and not _is_unicode(array):
-        raise UserError(f"{name} holds text that is not Unicode")
-    return array
+    return shape, dtype
 
 
 def _is_unicode(texts: Array) -> bool:

@@ -25,17 +25,22 @@ def embed_blocks(method: Method, graph: Graph) -> Iterator[Tensor]:
     """The same in blocks of rows, from the first node on: one is in memory at a time."""
     method.eval()
     with torch.no_grad():
-        for block in method.embed_blocks(graph):
-            wrong = int((~torch.isfinite(block)).any(1).sum())
-            if wrong:
-                advice = (
-                    "a smaller lr, or smaller features," if method.trainable else "smaller features"
-                )
-                raise NonFiniteEmbedding(
-                    f"the embedding is NaN or infinity at {wrong:,} of {len(block):,} nodes; "
-                    f"{advice} usually helps"
-                )
-            yield block.float().cpu()
+        blocks = iter(method.embed_blocks(graph))
+    while True:
+        with torch.no_grad():  # not around the `yield`: it would hold for who takes the block
+            block = next(blocks, None)
+        if block is None:
+            break
+        wrong = int((~torch.isfinite(block)).any(1).sum())
+        if wrong:
+            advice = (
+                "a smaller lr, or smaller features," if method.trainable else "smaller features"
+            )
+            raise NonFiniteEmbedding(
+                f"the embedding is NaN or infinity at {wrong:,} of {graph.num_nodes:,} nodes; "
+                f"{advice} usually helps"
+            )
+        yield block.float().cpu()
     method.train()
 
 

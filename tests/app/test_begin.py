@@ -1,0 +1,205 @@
+"""How a run folder is begun, gone on with, or refused."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stage_cases import begun, plan_of, ready_of
+
+import muxgcl
+from muxgcl import UserError
+from muxgcl.app.begin import as_begun, observed_so_far, refuse_foreign
+from muxgcl.app.judge import stops_are_told
+from muxgcl.graph import graph_fingerprint
+from muxgcl.io import planted
+from muxgcl.io.load import Loaded
+from muxgcl.runs.fit import Stopped
+from muxgcl.runs.folder import Run
+from muxgcl.runs.plan import Plan
+
+
+def test_a_config_says_what_the_graph_and_the_machine_were(run: Run, loaded: Loaded) -> None:
+    tables, graph = run.config(), ready_of(loaded).graph
+    assert tables["data"] == {
+        "nodes": 40,
+        "edges": loaded.tensors.edge_index.shape[1],
+        "features": loaded.tensors.x.shape[1],
+        "classes": len(set(loaded.tensors.y.tolist()) - {-1}),
+        "fingerprint": graph_fingerprint(graph),
+        "notes": loaded.notes,
+    }
+    facts = {"command": "muxgcl run toy.csv", "device_used": "cpu", "backend_used": "chunked"}
+    assert facts.items() <= tables["run"].items()
+    assert tables["source"]["graph"].endswith("toy.csv")
+
+
+def test_a_graph_without_labels_has_no_classes(loaded: Loaded, tmp_path: Path) -> None:
+    data = planted(nodes=40)
+    del data.y
+    bare = muxgcl.load(data)
+    begun(Run(tmp_path / "run"), ready_of(bare), bare)
+    assert Run(tmp_path / "run").config()["data"]["classes"] == 0
+
+
+def test_a_new_run_clears_what_an_old_one_left_and_only_when_asked(
+    run: Run, loaded: Loaded
+) -> None:
+    run.log([{"epoch": 1, "loss": 1.0}])
+    with pytest.raises(UserError, match="holds a run already"):
+        begun(run, ready_of(loaded, seed=3), loaded)
+    assert run.config()["run"]["seed"] == 0
+    assert len(run.metrics()) == 1
+    assert begun(run, ready_of(loaded, seed=3), loaded, overwrite=True) == []
+    assert run.config()["run"]["seed"] == 3
+    assert run.metrics() == []
+
+
+def test_resume_without_a_run_begins_one(loaded: Loaded, tmp_path: Path) -> None:
+    run = Run(tmp_path / "new")
+    assert begun(run, ready_of(loaded), loaded, resume=True) == []
+    assert run.exists
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"seed": 1}, r"another seed \(0\); this command asks for 1"),
+        ({"anchors": 8}, r"another number of anchors \(all\); this command asks for 8"),
+        ({"keys": 8}, r"another number of negatives \(all\); this command asks for 8"),
+        ({"capture": "off"}, r"another capture \(auto\); this command asks for off"),
+        ({"backend": "reference"}, r"another backend \(chunked\); .* reference"),
+        ({"settings": {"epochs": 4}}, r"another epochs \(5\); this command asks for 4"),
+        ({"settings": {"lr": 0.5}}, r"another lr \(.*\); this command asks for 0.5"),
+        ({"settings": {"drop_edges": (0.0, 0.0)}}, r"another drop_edges .* asks for \[0.0, 0.0\]"),
+        ({"settings": {"epochs": 6, "lr": 0.5}}, r"another lr \("),
+    ],
+)
+def test_a_run_goes_on_as_it_was_begun_or_not_at_all(
+    run: Run, loaded: Loaded, changes: dict[str, Any], words: str
+) -> None:
+    before = run.config_file.read_text()
+    with pytest.raises(UserError, match=words):
+        begun(run, ready_of(loaded, **changes), loaded, resume=True)
+    assert run.config_file.read_text() == before
+
+
+def test_a_run_goes_on_with_the_same_graph_alone(run: Run) -> None:
+    other = muxgcl.load(planted(nodes=40, seed=9))
+    with pytest.raises(UserError, match=r"another graph \("):
+        begun(run, ready_of(other), other, resume=True)
+
+
+def test_the_same_command_goes_on_and_changes_nothing(run: Run, loaded: Loaded) -> None:
+    before = run.config_file.read_text()
+    assert begun(run, ready_of(loaded), loaded, resume=True) == []
+    assert run.config_file.read_text() == before
+
+
+def test_sizes_of_a_sample_are_compared_where_there_is_one(loaded: Loaded, tmp_path: Path) -> None:
+    run = Run(tmp_path / "run")
+    begun(run, ready_of(loaded, anchors=8, keys=16), loaded)
+    assert begun(run, ready_of(loaded, anchors=8, keys=16), loaded, resume=True) == []
+    with pytest.raises(UserError, match=r"number of anchors \(8\); this command asks for all"):
+        begun(run, ready_of(loaded, keys=16), loaded, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "note", "kept"),
+    [
+        (
+            {"settings": {"epochs": 7}},
+            "training goes on beyond epoch 5, to 7",
+            ("train", "epochs", 7),
+        ),
+        ({"members": 3}, "members are added: 3 instead of 1", ("run", "members", 3)),
+        ({"output_width": 4}, "the embedding becomes 4 wide", ("run", "output_width", 4)),
+    ],
+)
+def test_what_may_grow_is_told_and_kept(
+    run: Run, loaded: Loaded, changes: dict[str, Any], note: str, kept: tuple[str, str, int]
+) -> None:
+    assert begun(run, ready_of(loaded, **changes), loaded, resume=True) == [note]
+    table, key, value = kept
+    assert run.config()[table][key] == value
+    assert begun(run, ready_of(loaded, **changes), loaded, resume=True) == []
+    words = {"epochs": "epochs", "members": "number of members", "output_width": "output_width"}
+    with pytest.raises(UserError, match=f"another {words[key]} "):
+        begun(run, ready_of(loaded), loaded, resume=True)
+
+
+def test_a_damaged_checkpoint_of_any_member_is_named_before_any_work(
+    loaded: Loaded, tmp_path: Path
+) -> None:
+    run = Run(tmp_path / "run")
+    begun(run, ready_of(loaded, members=2), loaded)
+    for member in (0, 1):
+        file = Run(run.path, member).checkpoint_file
+        file.write_bytes(b"nothing of ours")
+        with pytest.raises(UserError, match=file.name):
+            begun(run, ready_of(loaded, members=2), loaded, resume=True)
+        file.unlink()
+
+
+def test_a_resumed_plan_takes_the_sample_that_the_run_was_begun_with(
+    loaded: Loaded, tmp_path: Path
+) -> None:
+    run, plan = Run(tmp_path / "run"), plan_of()
+    assert as_begun(run, plan, exact=False) == plan  # nothing is there
+    begun(run, ready_of(loaded, anchors=8, keys=16), loaded)
+    taken = as_begun(run, plan, exact=False)
+    assert (taken.anchors, taken.keys) == (8, 16)
+    assert as_begun(run, plan, exact=True) == plan
+    asked = plan_of(anchors=4)
+    assert as_begun(run, asked, exact=False) == asked
+    other = Plan.make("dgi", "quick", device="cpu")
+    assert as_begun(run, other, exact=False) == other
+
+
+def test_a_folder_of_other_things_is_refused_and_one_of_ours_is_not(
+    run: Run, tmp_path: Path
+) -> None:
+    refuse_foreign(run)
+    refuse_foreign(Run(tmp_path / "new"))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").touch()
+    with pytest.raises(UserError, match=r"holds no run \(there is thesis.tex\)"):
+        refuse_foreign(Run(tmp_path / "full"))
+
+
+def test_protocol_paper_must_have_seen_each_of_the_last_epochs(run: Run) -> None:
+    plan = plan_of(settings={"epochs": 10})
+    assert observed_so_far(run, plan, 0, last=4) == {}  # no checkpoint: nothing is done
+    run.save_checkpoint({}, epoch=6)
+    assert observed_so_far(run, plan, 0, last=4) == {}  # the first to see is epoch 7
+    run.save_checkpoint({}, epoch=8)
+    run.log_observed(7, [70.0], split_seed=0)
+    with pytest.raises(UserError, match=r"every epoch from 7 on, but .* is at epoch 8 without"):
+        observed_so_far(run, plan, 0, last=4)
+    run.log_observed(8, [80.0], split_seed=0)
+    run.log_observed(9, [90.0], split_seed=0)  # of work that the checkpoint does not have
+    assert observed_so_far(run, plan, 0, last=4) == {7: (70.0,), 8: (80.0,)}
+    with pytest.raises(UserError, match="on these splits"):
+        observed_so_far(run, plan, 1, last=4)
+
+
+def test_with_few_epochs_protocol_paper_looks_at_all_of_them(run: Run) -> None:
+    run.save_checkpoint({}, epoch=1)
+    with pytest.raises(UserError, match="every epoch from 1 on"):
+        observed_so_far(run, plan_of(), 0, last=100)
+
+
+@pytest.mark.parametrize("resumable", [True, False])
+def test_a_stop_says_when_it_came_and_what_is_left(resumable: bool) -> None:
+    left = "what was done before is kept" if resumable else "nothing was written"
+    with (
+        pytest.raises(Stopped, match=f"stopped while baking; {left}") as stop,
+        stops_are_told("baking", resumable=resumable),
+    ):
+        raise KeyboardInterrupt
+    assert (stop.value.number, stop.value.resumable) == (signal.SIGINT, resumable)
+    asked = KeyboardInterrupt()
+    asked.number = signal.SIGTERM  # type: ignore[attr-defined]
+    with pytest.raises(Stopped) as stop, stops_are_told("baking"):
+        raise asked
+    assert (stop.value.number, stop.value.resumable) == (signal.SIGTERM, True)
