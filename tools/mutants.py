@@ -218,8 +218,9 @@ def try_all(
     enter(TREE)
     load_all_but(module, TREE)
     source = hashed(PACKAGE / module)
-    unchanged = Mutant("", 1, (1, 1 << 30), True, 0, 0, "", "", "")
-    if try_mutant(unchanged, module, tests)[0] != "survived":
+    unchanged = Mutant("", 1, (1, 1 << 30), False, 0, 0, "", "", "")
+    few = {test: tests[test] for test in tests_for(unchanged, module, tests)[:20]}
+    if try_mutant(unchanged, module, few)[0] != "survived":
         raise SystemError(f"{module}: a test fails though nothing is changed")
     for mutant in pending:
         began = time.monotonic()

@@ -1,5 +1,7 @@
 """The probe against plain scikit-learn, and what may and may not influence it."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -157,3 +159,11 @@ def test_rows_that_no_split_names_do_not_matter(layout: type) -> None:
     found = probe(layout(far), np.r_[y, np.full(3 * len(y), -1)], splits)
     assert found.accuracies == want.accuracies
     np.testing.assert_array_equal(found.confusion, want.confusion)
+
+
+def test_a_large_table_gives_what_a_small_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    z, y = embedding()
+    splits = holdout_splits(y, 2)
+    want = probe(z, y, splits).to_record()
+    monkeypatch.setattr(sys.modules[probe.__module__], "LARGE", 1)
+    assert probe(z, y, splits).to_record() == want

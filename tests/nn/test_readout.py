@@ -1,5 +1,6 @@
 """The readout: which scales become the embedding, and how they lie side by side."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from muxgcl.methods import METHODS, Context
 from muxgcl.nn import readout
 from muxgcl.nn.readout import Readout
 from muxgcl.seeding import seeded
+from muxgcl.sparse import SparseMatrix
 
 GRAPH = Graph.from_data(planted(nodes=30, isolated=2, featureless=2))
 
@@ -107,3 +109,22 @@ def test_a_new_graph_is_read_out_with_its_own_features() -> None:
 def test_a_wrong_readout_is_one_clear_line(settings: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         Readout(*settings, last=2)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("hops", [0, 1, 2])
+def test_features_are_propagated_some_columns_at_a_time(
+    hops: int, sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, table = GRAPH, GRAPH.dense_features()
+    if sparse:
+        row, col = table.nonzero().T
+        entries = SparseMatrix.from_entries(row, col, table[row, col], tuple(table.shape))
+        graph = replace(GRAPH, features=entries)
+    else:
+        graph = replace(GRAPH, features=table)
+    monkeypatch.setattr(readout, "COLUMNS", 3)
+    want = table
+    for _ in range(hops):
+        want = clean(graph).propagation @ want
+    assert_close(readout.propagated_features(graph, hops), want)

@@ -363,3 +363,12 @@ def test_a_checkpoint_larger_than_allowed_is_not_read(
     monkeypatch.setenv("MUXGCL_MAX_BYTES", "1000")
     with pytest.raises(UserError, match="MUXGCL_MAX_BYTES"):
         run.checkpoint()
+
+
+def test_one_tensor_under_two_names_is_kept_under_both(run: Run) -> None:
+    table, other = torch.randn(3), torch.randn(2)
+    run.save_checkpoint({"a": table, "b": table, "c": other}, epoch=1)
+    found = run.checkpoint()[0]
+    assert torch.equal(found["a"], table)
+    assert torch.equal(found["b"], table)
+    assert torch.equal(found["c"], other)

@@ -19,16 +19,8 @@ from muxgcl.kernels import Sampling
 from muxgcl.kernels.ring import Workers
 from muxgcl.methods import METHODS, Context
 from muxgcl.runs import fit as fitting
-from muxgcl.runs.fit import (
-    NonFiniteEmbedding,
-    Stopped,
-    collapsed,
-    embed,
-    fit,
-    make_ready,
-    restore,
-    train,
-)
+from muxgcl.runs.embedding import NonFiniteEmbedding, collapsed, embed
+from muxgcl.runs.fit import Stopped, fit, make_ready, restore, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch, Trainer
 from muxgcl.runs.plan import Plan, build
@@ -247,6 +239,36 @@ def test_what_is_wrong_with_a_plan_is_said_before_any_work(graph: Graph) -> None
         make_ready(plan_of(capture="on"), graph)
 
 
+def test_sizes_are_looked_at_before_a_method_is_built(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_large(plan: Plan, graph: Graph) -> None:
+        raise UserError("too large")
+
+    monkeypatch.setattr(fitting, "check_sizes", too_large)
+    monkeypatch.setattr(fitting, "build", None)
+    with pytest.raises(UserError, match="too large"):
+        make_ready(plan_of(), graph)
+
+
+def test_fit_hands_everything_on(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def ready(plan: Plan, graph: Graph, **how: Any) -> str:
+        asked.update(how)
+        return "ready"
+
+    def trained(ready: str, **how: Any) -> Any:
+        asked.update(how, ready=ready)
+
+    monkeypatch.setattr(fitting, "make_ready", ready)
+    monkeypatch.setattr(fitting, "train", trained)
+    first = {"cache": Path("a"), "on_prepare": print, "workers": Workers(0, 1)}
+    then = {"run": Run(Path("b")), "resume": True, "on_block": print, "observe": print}
+    fit(plan_of(), graph, **first, **then, observe_last=3)
+    assert asked == {**first, **then, "observe_last": 3, "ready": "ready"}
+
+
 def test_a_ready_method_is_that_of_its_seed_and_leaves_the_callers_randomness(graph: Graph) -> None:
     torch.manual_seed(5)
     want = torch.rand(2)
@@ -279,17 +301,17 @@ def test_sampling_reaches_the_method_and_workers_do_not_capture(graph: Graph) ->
 def test_full_precision_is_had_by_asking(
     backend: str, tf32: bool, graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[bool] = []
+    asked: list[dict[str, Any]] = []
     real = Trainer.__init__
 
-    def init(self: Trainer, *given: Any, tf32: bool, **how: Any) -> None:
-        asked.append(tf32)
-        real(self, *given, tf32=tf32, **how)
+    def init(self: Trainer, *given: Any, **how: Any) -> None:
+        asked.append(how)
+        real(self, *given, **how)
 
     monkeypatch.setattr(Trainer, "__init__", init)
-    ready = make_ready(plan_of(epochs=1), graph)
+    ready = make_ready(plan_of(epochs=1, capture="off"), graph)
     train(replace(ready, plan=replace(ready.plan, backend=backend)))
-    assert asked == [tf32]
+    assert asked == [{"tf32": tf32, "capture": "off"}]
 
 
 # several workers --------------------------------------------------------------------------------

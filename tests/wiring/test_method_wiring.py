@@ -289,3 +289,24 @@ def test_without_an_average_no_steps_are_counted(graph: Graph) -> None:
     method.after_step()
     assert int(method.steps) == 0
     assert method.network is method.encoder
+
+
+def test_scales_are_those_of_two_views_one_below_the_other(graph: Graph) -> None:
+    nothing = {"drop_edges": (0.0, 0.0), "drop_features": 0.0, "dropout": 0.0}
+    method = made("mux-hop", graph, **nothing)
+    view = clean(method.scaled(graph))
+    want = spread(view.propagation, method.encoder.embed(view), 2)
+    for found, one in zip(method.scales(graph), want, strict=True):
+        assert_close(found, torch.cat([one, one]))
+
+
+def test_whether_rows_are_computed_in_part_follows_from_both_views_and_the_widths(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    module = "muxgcl.methods.mux_hop.in_part"
+    monkeypatch.setattr(module, lambda *given: (asked.append(given), True)[1])
+    method = made("mux-hop", graph)
+    assert method.capturable  # a CPU captures nothing: that is left to the device
+    assert method._in_part(graph)
+    assert asked[-1] == (graph.device, 2 * 24, method.encoder.widths)

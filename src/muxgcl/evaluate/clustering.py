@@ -17,7 +17,7 @@ from muxgcl.evaluate.probe import on_all_cores
 from muxgcl.evaluate.statistics import Summary, summarise
 
 STARTS = 10  # of k-means++ a repeat; the tightest grouping is kept
-MANY = 100_000  # rows, beyond which centres are found from so many of them, in mini-batches
+MANY = 50_000  # rows, beyond which centres are found from so many of them, in mini-batches
 BATCH = 8192
 
 

@@ -25,6 +25,7 @@ from muxgcl.evaluate.statistics import Summary, summarise
 STRENGTHS: tuple[float, ...] = tuple(2.0**power for power in range(-10, 10))
 
 COUNTED = 100  # classes, the first ones, of which confusions are counted: a table of k x k a split
+LARGE = 1 << 27  # numbers in a table, beyond which no second copy of it is made
 SMALL = 200_000  # numbers in a split's table, below which more threads wait for Python than work
 
 T = TypeVar("T")
@@ -105,7 +106,13 @@ def probe(
     y = checked_labels(y, z.shape[0])
     classes = np.unique(y[y >= 0])
     z, y, splits = _rows_of(z, y, splits)
-    z = unit_rows(z)
+    large = z.shape[0] * z.shape[1] > LARGE and not sparse.issparse(z)
+    whole = z if large else unit_rows(z)
+
+    def rows(nodes: Index) -> Table:
+        """Rows of length one; of a large table, made as they are looked at."""
+        return unit_rows(z[nodes]) if large else whole[nodes]
+
     if any(not len(part) for split in splits for part in (split.train, split.val, split.test)):
         raise UserError(
             "expected labelled nodes in train, val and test of each split, one is empty"
@@ -120,11 +127,11 @@ def probe(
         return confusion_matrix(truth[both], answer[both], labels=counted)
 
     def score(split: Split) -> SplitScore:
-        model, strength, validation = _choose(z, y, split, strengths)
-        truth, answer = y[split.test], model.predict(z[split.test])
+        model, strength, validation = _choose(rows, y, split, strengths)
+        truth, answer = y[split.test], model.predict(rows(split.test))
         right = truth == answer
         aside = (
-            right[:0] if split.aside is None else model.predict(z[split.aside]) == y[split.aside]
+            right[:0] if split.aside is None else model.predict(rows(split.aside)) == y[split.aside]
         )
         return SplitScore(
             accuracy=100 * float(right.mean()),
@@ -135,9 +142,10 @@ def probe(
             confusion=confusion(truth, answer),
         )
 
-    rows = max((len(split.train) for split in splits), default=0)
-    small = rows * min(rows, z.shape[1]) < SMALL
-    return ProbeResult(counted, tuple(on_all_cores(score, splits, most=2 if small else None)))
+    most = max((len(split.train) for split in splits), default=0)
+    small = most * min(most, z.shape[1]) < SMALL
+    threads = 1 if large else 2 if small else None
+    return ProbeResult(counted, tuple(on_all_cores(score, splits, most=threads)))
 
 
 def _rows_of(z: Table, y: Labels, splits: Sequence[Split]) -> tuple[Table, Index, list[Split]]:
@@ -163,11 +171,11 @@ def _rows_of(z: Table, y: Labels, splits: Sequence[Split]) -> tuple[Table, Index
 
 
 def _choose(
-    z: Table, y: Labels, split: Split, strengths: Sequence[float]
+    rows: Callable[[Index], Table], y: Labels, split: Split, strengths: Sequence[float]
 ) -> tuple[Linear, float, float]:
     """The model, trained on train alone, that is right most often on val."""
-    path = fit_path(z[split.train], y[split.train], strengths)
-    right = [int((model.predict(z[split.val]) == y[split.val]).sum()) for model in path]
+    path, val = fit_path(rows(split.train), y[split.train], strengths), rows(split.val)
+    right = [int((model.predict(val) == y[split.val]).sum()) for model in path]
     best = int(np.argmax(right))
     return path[best], strengths[best], 100 * right[best] / len(split.val)
 

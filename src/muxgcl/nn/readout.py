@@ -14,16 +14,17 @@ from math import sqrt
 from typing import Literal, Protocol, Self, get_args
 
 import torch
+from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.nn.perceptron import spread
 from muxgcl.nn.projector import unit_rows
 from muxgcl.shapes import Nodes, Scale
 
 Kind = Literal["last", "all"]
 FEATURE_BYTES = 4 << 30  # of propagated features, at most
-ROWS = 65_536  # of the embedding that are put together at a time
+ROWS = 8192  # of the embedding that are put together at a time
+COLUMNS = 256  # of the features that are propagated at a time
 
 
 class Settings(Protocol):
@@ -145,4 +146,19 @@ def propagated_features(graph: Graph, hops: int) -> Nodes:
             f"features in the readout need a table of {graph.num_nodes:,} x {graph.num_features:,} "
             f"numbers, {size / 2**30:.1f} GiB; at most {FEATURE_BYTES >> 30} GiB are allowed"
         )
-    return spread(graph.adjacency.propagation(), graph.dense_features(), hops)[-1]
+    if isinstance(graph.features, Tensor) and not hops:
+        return graph.features
+    propagation, f = graph.adjacency.propagation(), graph.num_features
+    like = graph.features if isinstance(graph.features, Tensor) else graph.adjacency.weight
+    found = like.new_empty(graph.num_nodes, f)
+    for columns in torch.arange(f, device=graph.device).split(COLUMNS):  # memory for one table
+        if isinstance(graph.features, Tensor):
+            part = graph.features[:, columns]
+        else:
+            picked = torch.zeros(f, len(columns), device=graph.device)
+            picked[columns, torch.arange(len(columns), device=graph.device)] = 1
+            part = graph.features.matrix.multiply(picked)
+        for _ in range(hops):
+            part = propagation.matrix.multiply(part)
+        found[:, columns] = part
+    return found

@@ -163,7 +163,7 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
     on_gpu = pick_device(plan.device).type == "cuda"
     here = torch.cuda.memory_allocated() if on_gpu else resident()
     training = NUMBER * BACKWARD * work.kept
-    needed = max(training, embedding(graph, shape)) + NUMBER * 5 * work.weights
+    needed = max(training, embedding(plan, graph, shape)) + NUMBER * 5 * work.weights
     needed += tables(graph, shape)
     prepare *= plan.members  # each has a seed, and so an affinity, of its own
     total = plan.members * plan.train.epochs * epoch + prepare

@@ -230,6 +230,12 @@ def tables(graph: Graph, shape: Shape) -> float:
     return edges * (4 * 8 + 3 * NUMBER) + patches
 
 
-def embedding(graph: Graph, shape: Shape) -> float:
-    """Bytes of embedding all nodes, when training is done."""
-    return NUMBER * graph.num_nodes * (2 * max(shape.widths[1:]) + shape.last * shape.widths[-1])
+def embedding(plan: Plan, graph: Graph, shape: Shape) -> float:
+    """Bytes of embedding all nodes, when training is done: scales, and what is read out."""
+    f, w = shape.widths[0], shape.widths[-1]
+    if plan.method != "mux-hop":
+        return NUMBER * graph.num_nodes * (2 * max(shape.widths[1:]) + shape.last * w)
+    beside = [
+        weight for weight in (plan.settings.readout_features, plan.settings.readout_raw) if weight
+    ]
+    return NUMBER * graph.num_nodes * (2 * (shape.last + 1) * w + 2 * len(beside) * f)
