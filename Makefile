@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # make clears nothing it did not make: a broken set-up is mended by removing $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-all fuzz kills mutants check format docs results clean
+.PHONY: demo test test-all fuzz kills mutants check format docs results locked clean
 
 demo: $(VENV)/.base
 	$(BIN)/muxgcl run cora --preset quick --out runs/demo --overwrite --controls
@@ -57,6 +57,16 @@ $(VENV)/.base: pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.base
 	$(INSTALL) -e '.[dev]'
 	touch $@
+
+# a new $(VENV) in which every file but torch's was compared with its sha256 (Linux x86-64, Python 3.11)
+locked:
+	test ! -e $(VENV) || { echo "$(VENV) is there: what is installed already would not be compared; make clean"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r constraints-hashed.txt
+	$(INSTALL) torch
+	$(INSTALL) --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip check
+	touch $(VENV)/.base $(VENV)/.dev
 
 clean:
 	rm -rf $(VENV) site build dist

@@ -56,6 +56,16 @@ def test_the_tutorial_runs_from_its_first_block_to_its_last(
     assert (tmp_path / "runs/people/report.html").is_file()
 
 
+def test_every_promise_of_reliability_names_a_test_that_is_there() -> None:
+    named = re.findall(
+        r"\| `(\S+\.py)::(test_\w+)` \|", (DOCS / "reliability.md").read_text("utf-8")
+    )
+    assert len(named) > 60
+    tests = Path(__file__).parent
+    gone = [f"{f}::{n}" for f, n in named if f"def {n}(" not in (tests / f).read_text("utf-8")]
+    assert gone == []
+
+
 def test_no_page_installs_from_an_index_what_is_on_none() -> None:
     wrong = re.compile(r"pip install (-\S+ )*'?muxgcl(?!.* @ )")
     for page in (*DOCS.rglob("*.md"), DOCS.parent / "README.md"):

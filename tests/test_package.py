@@ -1,5 +1,6 @@
 """The names a user types are there, and typing them costs no more than it must."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,3 +37,24 @@ def test_the_command_line_trains_and_scores_without_torchs_compiler(tmp_path: Pa
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.splitlines()[-1] == "[]", found.stdout
     assert (tmp_path / "run" / "scores.json").is_file()
+
+
+def test_every_pin_but_torchs_has_a_hash() -> None:
+    root = Path(__file__).parents[1]
+    lines = (root / "constraints.txt").read_text().splitlines()[1:]
+    pins = {line for line in lines if not line.startswith("torch==")}
+    hashed = [
+        re.fullmatch(
+            r"(\S+==\S+?)( ; platform_system == 'Linux')? --hash=sha256:[0-9a-f]{64}", line
+        )
+        for line in (root / "constraints-hashed.txt").read_text().splitlines()
+        if not line.startswith("#")
+    ]
+    assert all(hashed)
+    assert {_plain(line[1]) for line in hashed if line} == {_plain(pin) for pin in pins}
+
+
+def _plain(pin: str) -> str:
+    """As an index spells it: Jinja2 and jinja2 are one."""
+    name, _, version = pin.partition("==")
+    return f"{re.sub('[-_.]+', '-', name).lower()}=={version}"

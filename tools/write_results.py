@@ -6,7 +6,7 @@ Usage: python tools/write_results.py
 from pathlib import Path
 
 from muxgcl.io.files import write_text
-from muxgcl.reproduce import coverage, engine, scales, widths
+from muxgcl.reproduce import coverage, engine, reliability, scales, widths
 from muxgcl.reproduce.documents import with_block, write_documents
 
 
@@ -14,7 +14,13 @@ def main() -> None:
     """Rewrite every marked block and every figure."""
     root = Path(__file__).resolve().parents[1]
     written = write_documents(root) + engine.write_figures(root)
-    marked = {"engine": engine, "coverage": coverage, "width": widths, "scale": scales}
+    marked = {
+        "engine": engine,
+        "coverage": coverage,
+        "width": widths,
+        "scale": scales,
+        "reliability": reliability,
+    }
     for marker, module in marked.items():
         for path, block in module.blocks(root).items():
             text = (root / path).read_text(encoding="utf-8")

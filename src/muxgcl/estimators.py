@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muxgcl.app.begin import check_kinds, facts_of
+from muxgcl.app.describe import report_runs
 from muxgcl.app.saved import Trained, load_trained, save_trained
-from muxgcl.app.use import report_runs
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding, Loaded, load

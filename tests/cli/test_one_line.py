@@ -1,5 +1,6 @@
 """One line, always: whatever is typed, whatever is unreadable, whenever it is stopped."""
 
+import io
 import os
 import signal
 import subprocess
@@ -139,6 +140,15 @@ def unreadable(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
             return real(self, *args, **rest)
 
         monkeypatch.setattr(Path, name, refuse)
+    opened = io.open
+
+    def no(file: object, *args: object, **rest: object) -> object:  # as archives are opened
+        if isinstance(file, str | Path) and Path(file) == path:
+            raise PermissionError(13, "Permission denied", str(file))
+        return opened(file, *args, **rest)
+
+    monkeypatch.setattr(io, "open", no)
+    monkeypatch.setattr("builtins.open", no)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -146,8 +156,14 @@ def test_an_unreadable_file_of_a_run_is_one_line(
     own: list[str], trained: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    if name != "checkpoint.safetensors":  # which safetensors opens by itself
-        unreadable(monkeypatch, trained / name)
+    if name == "checkpoint.safetensors":  # which safetensors opens by itself
+
+        def refuse(path: Path, *_: object) -> None:
+            raise PermissionError(13, "Permission denied", str(path))
+
+        monkeypatch.setattr("muxgcl.runs.folder.safe_open", refuse)
+    unreadable(monkeypatch, trained / name)
+    refused = 0
     again = ["run", *own, "--method", "grace", *FAST, "--no-report", "--out", str(trained)]
     for words in (
         ["report", str(trained), "--out", str(tmp_path / "page.html")],
@@ -159,8 +175,10 @@ def test_an_unreadable_file_of_a_run_is_one_line(
         status, _, err = ask(capsys, *words)
         assert status in (0, 2)
         assert "Traceback" not in err
+        refused += status == 2
         if status:
             assert "Permission denied" in err.splitlines()[-1]
+    assert refused
 
 
 @pytest.mark.parametrize("which", ["edges.csv", "nodes.csv", "."])

@@ -15,7 +15,7 @@ import pytest
 from cli_cases import FAST, ask
 
 from muxgcl.errors import UserError
-from muxgcl.io.files import LOCK, append_lines, locked, remove_leftovers, write_text
+from muxgcl.io.files import HOUR, LOCK, append_lines, locked, remove_leftovers, write_text
 from muxgcl.io.save import save_table
 from muxgcl.reproduce.records import RecordStore
 from muxgcl.runs.folder import Run
@@ -125,6 +125,15 @@ def test_leftovers_are_plain_files_of_ours_and_old_enough(tmp_path: Path) -> Non
     assert before - {file.name for file in tmp_path.iterdir()} == gone
     assert target.read_text() == "mine"
     remove_leftovers(tmp_path / "nowhere")
+
+
+def test_a_write_removes_old_leftovers_beside_it(tmp_path: Path) -> None:
+    old, young = tmp_path / ".muxgcl.old.part", tmp_path / ".muxgcl.young.part"
+    for file in (old, young):
+        file.write_text("half")
+    os.utime(old, (time.time() - 2 * HOUR,) * 2)
+    write_text(tmp_path / "table.md", "whole")
+    assert {file.name for file in tmp_path.iterdir()} == {young.name, "table.md"}
 
 
 @pytest.mark.parametrize("content", ["title = 'a web site'\n", "[run]\nscript = 'make'\n", "[run"])

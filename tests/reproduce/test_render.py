@@ -16,7 +16,7 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
 from muxgcl.io.schema import read_lines
-from muxgcl.reproduce import coverage, engine, numbers, scales, widths
+from muxgcl.reproduce import coverage, engine, numbers, reliability, scales, widths
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
@@ -270,6 +270,27 @@ def test_the_coverage_of_intervals_is_that_of_the_records() -> None:
     for path, block in coverage.blocks(ROOT).items():
         text = (ROOT / path).read_text(encoding="utf-8")
         assert text == with_block(text, block, str(path), "coverage"), f"{path} is not up to date"
+
+
+def test_the_figures_of_reliability_are_those_of_the_records() -> None:
+    for path, block in reliability.blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path), "reliability"), (
+            f"{path} is not up to date"
+        )
+
+
+def test_the_records_of_reliability_are_clean_and_large_enough() -> None:
+    """100 kills, 10,000 changes, not one fault; the last of each at a commit to look up."""
+    kills, fuzz = (read_lines(ROOT / "records" / f"{name}.jsonl") for name in ("kills", "fuzz"))
+    assert kills[-1]["kills"] >= 100
+    assert kills[-1]["full_disks"] >= 20
+    assert (kills[-1]["differ"], kills[-1]["full_differ"]) == (0, 0)
+    needed = {"run", "train", "embed", "evaluate", "cluster", "tune", "reproduce"}
+    assert needed <= set(kills[-1]["commands"])
+    assert max(record["mutations"] for record in fuzz) >= 10_000
+    assert not any(record[name] for record in fuzz for name in reliability.FAULTS)
+    assert not any(records[-1]["commit"].endswith("-dirty") for records in (kills, fuzz))
 
 
 def test_recorded_intervals_cover_from_five_seeds_on_and_are_not_given_before() -> None:

@@ -1,9 +1,11 @@
 """Whole runs, for Python and the command line alike: options, run folder, scores, report.
 
-`pipeline` trains and judges, `use` works on finished run folders; `cli` only parses and prints.
+`pipeline` trains and judges, `use` and `describe` work on finished run folders; `cli` only parses
+and prints.
 """
 
 from muxgcl.app.budget import Budget
+from muxgcl.app.describe import report_runs, run_info
 from muxgcl.app.export import export_onnx
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
@@ -18,8 +20,6 @@ from muxgcl.app.use import (
     embed,
     evaluate_run,
     predict_links,
-    report_runs,
-    run_info,
 )
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""What a finished run is good for: embed, evaluate, predict links, cluster, report, describe."""
+"""What a finished run is good for: embed, evaluate, predict links, cluster."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -296,77 +296,3 @@ def cluster_run(
     save_table(path, ids, groups[:, None], names=["cluster"])
     observer.wrote("clusters", path)
     return Evaluated(trained.path, method, scores, path=path)
-
-
-def report_runs(
-    runs: Sequence[Folder],
-    *,
-    out: Folder | None = None,
-    figures: Folder | None = None,
-    observer: Observer | None = None,
-) -> Path:
-    """Write a page about a run, or one that compares several; returns where it is.
-
-    Args:
-        runs: run folders.
-        out: the page; report.html in the run, or comparison.html here, by default.
-        figures: a folder for each figure as PNG and SVG; none by default.
-        observer: is told of every event; silent by default.
-    """
-    from muxgcl.report import compare, read_run, save_figures, write_report  # slow to load
-
-    observer, folders = observer or Observer(), [Path(run) for run in runs]
-    if not folders:
-        raise UserError("expected at least one run folder, got none")
-    if out is not None and Path(out).suffix not in (".html", ".htm"):
-        raise UserError(f"a report is a page: expected a name ending in .html, got {out}")
-    for folder in folders:
-        Run(folder).config()  # a folder that is no run is named before any work
-    observer.phase("report")
-    records = [read_run(folder) for folder in folders]
-    if len(records) == 1:
-        page = Run(folders[0]).report_file if out is None else Path(out)
-        write_report(records[0], page)
-    else:
-        page = Path("comparison.html") if out is None else Path(out)
-        compare(records, page)
-    observer.wrote("report", page)
-    if figures is not None:
-        for folder, record in zip(folders, records, strict=True):
-            save_figures(record, Path(figures) / ("" if len(folders) == 1 else folder.name))
-        observer.wrote("figures", Path(figures))
-    return page
-
-
-def run_info(run: Folder) -> dict[str, Any]:
-    """What a run folder holds: settings, how far it is, scores, files."""
-    folder = Run(Path(run))
-    tables = folder.config()
-    facts, data = tables["run"], tables.get("data", {})
-    lines = folder.metrics()
-    epochs = int(tables.get("train", {}).get("epochs", 0))
-    scores = folder.scores()
-    judged = verdict(str(facts.get("method")), scores)
-    return {
-        "run": str(folder.path),
-        "method": facts.get("method"),
-        "dataset": facts.get("dataset"),
-        "preset": facts.get("preset"),
-        "seed": facts.get("seed"),
-        "members": facts.get("members", 1),
-        "output_width": facts.get("output_width"),
-        "created": facts.get("created"),
-        "nodes": data.get("nodes"),
-        "edges": data.get("edges"),
-        "features": data.get("features"),
-        "classes": data.get("classes"),
-        "epochs": epochs,
-        "epochs_done": int(lines[-1]["epoch"]) if lines else 0,
-        "loss": lines[-1]["loss"] if lines else None,
-        "finished": folder.embeddings_file.is_file(),
-        "settings": {**tables.get("train", {}), **tables.get("method", {})},
-        "files": sorted(p.name for p in folder.path.iterdir() if not p.name.startswith(".")),
-        "command": facts.get("command"),
-        "scores": plain(scores),
-        "verdict": None if judged is None else judged.to_dict(),
-    }

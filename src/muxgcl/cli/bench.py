@@ -10,6 +10,7 @@ from rich.table import Table
 from muxgcl.bench.contrast import bench_kernels
 from muxgcl.bench.epoch import bench_epoch
 from muxgcl.bench.methods import FIVE, TIMED, WARM_UP, bench_methods
+from muxgcl.cli import file_options as f
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, results
@@ -59,7 +60,7 @@ def epoch(
     device: options.Device = "auto",
     backend: Annotated[list[str] | None, typer.Option(help="May be repeated.")] = None,
     epochs: options.Epochs = None,
-    data_root: options.DataRoot = None,
+    data_root: f.DataRoot = None,
     record: Record = None,
     as_json: options.Json = False,
 ) -> None:
@@ -90,7 +91,7 @@ def methods(
     time_limit: Annotated[
         float | None, typer.Option(help="Begin no new training after this many seconds.")
     ] = None,
-    data_root: options.DataRoot = None,
+    data_root: f.DataRoot = None,
     record: Record = None,
     as_json: options.Json = False,
 ) -> None:

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from muxgcl.cli.app import app
-from muxgcl.cli.options import DataRoot, Json
+from muxgcl.cli.file_options import DataRoot
+from muxgcl.cli.options import Json
 from muxgcl.io import DATASETS, at_hand
 from muxgcl.io.sbm import Sbm, make_sbm
 from muxgcl.methods import METHODS

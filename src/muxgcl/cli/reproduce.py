@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from muxgcl.cli import file_options as f
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, results
@@ -68,7 +69,7 @@ def reproduce(
         typer.Option(metavar="I/N", help="Only the I-th of N shares, for one of N machines."),
     ] = None,
     device: options.Device = "auto",
-    data_root: options.DataRoot = None,
+    data_root: f.DataRoot = None,
     as_json: options.Json = False,
 ) -> None:
     """Run what is missing, record it, and render ours beside the paper's figures.

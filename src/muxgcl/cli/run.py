@@ -8,6 +8,7 @@ from muxgcl.app import LoadOptions, Result, RunOptions, SeedsResult
 from muxgcl.app import dry_run as dry_run_app
 from muxgcl.app import run as run_app
 from muxgcl.app import run_seeds as run_seeds_app
+from muxgcl.cli import file_options as f
 from muxgcl.cli import options as o
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import results
@@ -45,20 +46,20 @@ def run(
     splits: o.Splits = 20,
     split_seed: o.SplitSeed = 0,
     controls: o.Controls = None,
-    data_root: o.DataRoot = None,
-    features: o.FeaturesFile = None,
-    labels: o.LabelsFile = None,
-    label_column: o.LabelColumn = None,
-    id_column: o.IdColumn = None,
-    source: o.SourceColumn = None,
-    target: o.TargetColumn = None,
-    weight: o.WeightColumn = None,
-    edge_type: o.EdgeTypeColumn = None,
-    directed: o.Directed = None,
-    header: o.Header = None,
-    include: o.Include = None,
-    exclude: o.Exclude = None,
-    structure: o.Structure = None,
+    data_root: f.DataRoot = None,
+    features: f.FeaturesFile = None,
+    labels: f.LabelsFile = None,
+    label_column: f.LabelColumn = None,
+    id_column: f.IdColumn = None,
+    source: f.SourceColumn = None,
+    target: f.TargetColumn = None,
+    weight: f.WeightColumn = None,
+    edge_type: f.EdgeTypeColumn = None,
+    directed: f.Directed = None,
+    header: f.Header = None,
+    include: f.Include = None,
+    exclude: f.Exclude = None,
+    structure: f.Structure = None,
     report: o.Report = True,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
@@ -92,7 +93,7 @@ def run(
         controls=controls,
         report=report,
     )
-    load = o.load_options(
+    load = f.load_options(
         data_root=data_root,
         features=features,
         labels=labels,
@@ -135,20 +136,20 @@ def train(
     out: o.Out = None,
     resume: o.Resume = False,
     overwrite: o.Overwrite = False,
-    data_root: o.DataRoot = None,
-    features: o.FeaturesFile = None,
-    labels: o.LabelsFile = None,
-    label_column: o.LabelColumn = None,
-    id_column: o.IdColumn = None,
-    source: o.SourceColumn = None,
-    target: o.TargetColumn = None,
-    weight: o.WeightColumn = None,
-    edge_type: o.EdgeTypeColumn = None,
-    directed: o.Directed = None,
-    header: o.Header = None,
-    include: o.Include = None,
-    exclude: o.Exclude = None,
-    structure: o.Structure = None,
+    data_root: f.DataRoot = None,
+    features: f.FeaturesFile = None,
+    labels: f.LabelsFile = None,
+    label_column: f.LabelColumn = None,
+    id_column: f.IdColumn = None,
+    source: f.SourceColumn = None,
+    target: f.TargetColumn = None,
+    weight: f.WeightColumn = None,
+    edge_type: f.EdgeTypeColumn = None,
+    directed: f.Directed = None,
+    header: f.Header = None,
+    include: f.Include = None,
+    exclude: f.Exclude = None,
+    structure: f.Structure = None,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
 ) -> None:
@@ -174,7 +175,7 @@ def train(
         score=False,
         report=False,
     )
-    load = o.load_options(
+    load = f.load_options(
         data_root=data_root,
         features=features,
         labels=labels,

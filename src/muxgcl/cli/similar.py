@@ -9,6 +9,7 @@ from rich.table import Table
 
 from muxgcl.app.similar import neighbours as neighbours_app
 from muxgcl.app.similar import score_links
+from muxgcl.cli import file_options as f
 from muxgcl.cli import options as o
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, results
@@ -49,13 +50,13 @@ def links(
         Path | None,
         typer.Option("--out", help="A .csv file; links.csv in the run folder by default."),
     ] = None,
-    source: o.SourceColumn = None,
-    target: o.TargetColumn = None,
-    header: o.Header = None,
+    source: f.SourceColumn = None,
+    target: f.TargetColumn = None,
+    header: f.Header = None,
     as_json: o.Json = False,
 ) -> None:
     """Score given pairs of nodes by the cosine of their embeddings: higher is likelier a link."""
-    load = o.load_options(source=source, target=target, header=header)
+    load = f.load_options(source=source, target=target, header=header)
     found = score_links(run, pairs, load=load, out=out or run / "links.csv")
     if as_json:
         told = {"run": str(run), "pairs": len(found.score), "out": str(found.path)}

@@ -12,6 +12,7 @@ import typer
 
 from muxgcl.app.judge import stops_are_told
 from muxgcl.app.source import Source
+from muxgcl.cli import file_options as f
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, results, search_bar
@@ -78,18 +79,18 @@ def tune(
         Path | None,
         typer.Option("--out", help="Where the best settings go: a .toml file for --preset."),
     ] = None,
-    data_root: options.DataRoot = None,
-    features: options.FeaturesFile = None,
-    labels: options.LabelsFile = None,
-    label_column: options.LabelColumn = None,
-    id_column: options.IdColumn = None,
-    source: options.SourceColumn = None,
-    target: options.TargetColumn = None,
-    weight: options.WeightColumn = None,
-    header: options.Header = None,
-    include: options.Include = None,
-    exclude: options.Exclude = None,
-    structure: options.Structure = None,
+    data_root: f.DataRoot = None,
+    features: f.FeaturesFile = None,
+    labels: f.LabelsFile = None,
+    label_column: f.LabelColumn = None,
+    id_column: f.IdColumn = None,
+    source: f.SourceColumn = None,
+    target: f.TargetColumn = None,
+    weight: f.WeightColumn = None,
+    header: f.Header = None,
+    include: f.Include = None,
+    exclude: f.Exclude = None,
+    structure: f.Structure = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -101,7 +102,7 @@ def tune(
     """
     from muxgcl import tune as tuning
 
-    load = options.load_options(
+    load = f.load_options(
         data_root=data_root,
         features=features,
         labels=labels,

@@ -18,6 +18,7 @@ from muxgcl.app import (
     run_info,
 )
 from muxgcl.app import embed as embed_app
+from muxgcl.cli import file_options as f
 from muxgcl.cli import options as o
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import console, results
@@ -58,24 +59,24 @@ def embed(
     ] = None,
     out: OutFile = None,
     device: o.Device = "auto",
-    data_root: o.DataRoot = None,
-    features: o.FeaturesFile = None,
-    id_column: o.IdColumn = None,
-    label_column: o.LabelColumn = None,
-    source: o.SourceColumn = None,
-    target: o.TargetColumn = None,
-    weight: o.WeightColumn = None,
-    edge_type: o.EdgeTypeColumn = None,
-    directed: o.Directed = None,
-    header: o.Header = None,
-    exclude: o.Exclude = None,
+    data_root: f.DataRoot = None,
+    features: f.FeaturesFile = None,
+    id_column: f.IdColumn = None,
+    label_column: f.LabelColumn = None,
+    source: f.SourceColumn = None,
+    target: f.TargetColumn = None,
+    weight: f.WeightColumn = None,
+    edge_type: f.EdgeTypeColumn = None,
+    directed: f.Directed = None,
+    header: f.Header = None,
+    exclude: f.Exclude = None,
     as_json: o.Json = False,
 ) -> None:
     """Embed a graph that a run has not seen, or new nodes of its own graph.
 
     Nothing is trained again. Without a graph and new nodes the run's own embeddings are written.
     """
-    load = o.load_options(
+    load = f.load_options(
         data_root=data_root,
         features=features,
         id_column=id_column,
@@ -146,10 +147,10 @@ def evaluate(
     repeats: Annotated[
         int, typer.Option(help="How often task link hides other edges and trains again.")
     ] = 3,
-    labels: o.LabelsFile = None,
-    label_column: o.LabelColumn = None,
-    id_column: o.IdColumn = None,
-    data_root: o.DataRoot = None,
+    labels: f.LabelsFile = None,
+    label_column: f.LabelColumn = None,
+    id_column: f.IdColumn = None,
+    data_root: f.DataRoot = None,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
 ) -> None:
