@@ -5,9 +5,9 @@ Usage: python tools/write_results.py
 
 from pathlib import Path
 
+from documents import coverage, engine, reliability, scales, widths
+from documents.results import with_block, write_documents
 from muxgcl.io.files import write_text
-from muxgcl.reproduce import coverage, engine, reliability, scales, widths
-from muxgcl.reproduce.documents import with_block, write_documents
 
 
 def main() -> None:

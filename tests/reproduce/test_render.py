@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 from reproduce_cases import FACTS, LEVEL, SMALL, fill, record_of, result_of
 
+from documents import coverage, engine, reliability, scales, widths
+from documents.results import BEGIN, END, blocks, with_block
 from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
 from muxgcl.io.schema import read_lines
-from muxgcl.reproduce import coverage, engine, numbers, reliability, scales, widths
+from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words
-from muxgcl.reproduce.documents import BEGIN, END, blocks, with_block
 from muxgcl.reproduce.job import settings_of
 from muxgcl.reproduce.paper import Printed
 from muxgcl.reproduce.records import Found, RecordStore, make_record
