@@ -43,3 +43,8 @@ def test_no_neighbour_is_not_asked_for() -> None:
         nearest(np.eye(3), np.array([0]), 0)
     assert nearest(np.eye(3), np.array([0]), 1)[0].shape == (1, 1)
     assert nearest(np.random.default_rng(0).normal(size=(30, 2)), np.array([0]))[0].shape == (1, 10)
+
+
+def test_many_rows_alike_stay_in_their_order() -> None:
+    rows, _ = nearest(np.ones((60, 2)), np.array([7]), 59)
+    assert rows.tolist() == [[i for i in range(60) if i != 7]]
