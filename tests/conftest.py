@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -66,3 +67,29 @@ def trained(own: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["run", *own, "--method", "grace", *FAST, "--out", str(out)]
     assert command_line([*words, "--no-report"]) == 0
     return out
+
+
+# of the stages of a run
+
+
+@pytest.fixture(scope="module")
+def loaded() -> Any:
+    """A small graph, most of it labelled."""
+    import muxgcl
+    from muxgcl.io import planted
+
+    data = planted(nodes=40)
+    data.y[:4] = -1
+    return muxgcl.load(data)
+
+
+@pytest.fixture
+def run(loaded: Any, tmp_path: Path) -> Any:
+    """A folder that was begun with seed 0, 5 epochs, one member."""
+    from stage_cases import begun, ready_of
+
+    from muxgcl.runs.folder import Run
+
+    run = Run(tmp_path / "run")
+    assert begun(run, ready_of(loaded), loaded) == []
+    return run
