@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import NoneType, UnionType
@@ -50,10 +51,9 @@ def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
 
 
 def _preset_table(method: str, name: str, dataset: str) -> dict[str, Any]:
-    file = files("muxgcl.runs.presets").joinpath(f"{method}.toml")
-    if not file.is_file():
+    tables = _presets(method)
+    if not tables:
         return {}  # a method of one's own: its Config says it all
-    tables = tomllib.loads(file.read_text(encoding="utf-8"))
     if name == "best" and not {dataset, "default"} & tables.get(name, {}).keys():
         name = "paper"
     if name not in tables:
@@ -61,6 +61,13 @@ def _preset_table(method: str, name: str, dataset: str) -> dict[str, Any]:
         raise UserError(f"{method} has no preset {name!r}; it has {known}, or a .toml file")
     found: dict[str, Any] = tables[name].get(dataset) or tables[name].get("default") or {}
     return found
+
+
+@cache
+def _presets(method: str) -> dict[str, Any]:
+    """What the method's file of presets holds; nothing where it has none."""
+    file = files("muxgcl.runs.presets").joinpath(f"{method}.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def source(method: str, name: str, dataset: str) -> str:
@@ -105,6 +112,7 @@ def split_settings(values: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
     ]
 
 
+@cache
 def hints(kind: type[Any]) -> dict[str, Any]:
     """The fields of a config and their types."""
     types = get_type_hints(kind)
