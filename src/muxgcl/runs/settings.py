@@ -112,7 +112,6 @@ def split_settings(values: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
     ]
 
 
-@cache
 def hints(kind: type[Any]) -> dict[str, Any]:
     """The fields of a config and their types."""
     types = get_type_hints(kind)
