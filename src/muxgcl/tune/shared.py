@@ -75,6 +75,10 @@ class Shared:
         """
         found = self.study.study.get_trials(deepcopy=False)
         mine = found[trial.number]
+        lost = mine.user_attrs.get(AGAIN)
+        if lost is not None and found[lost].state == TrialState.RUNNING:  # is just being given back
+            self._end_as_lost(lost)
+            found = self.study.study.get_trials(deepcopy=False)
         if not _is_wanted(mine, found):
             self.study.study.tell(mine.number, state=TrialState.FAIL)
             return False
@@ -102,8 +106,11 @@ class Shared:
         """
         marks = {AGAIN: trial.number} | ({START: True} if START in trial.user_attrs else {})
         self.study.study.enqueue_trial(trial.params, user_attrs=marks)
+        self._end_as_lost(trial.number)
+
+    def _end_as_lost(self, number: int) -> None:
         with suppress(ValueError, UpdateFinishedTrialError):  # it has ended meanwhile
-            self.study.study.tell(trial.number, state=TrialState.FAIL)
+            self.study.study.tell(number, state=TrialState.FAIL)
 
     def _begin_to_beat(self, trial: Any) -> None:
         self.beat = stop = threading.Event()
