@@ -110,21 +110,6 @@ def lines(log: Path, what: str) -> list[dict[str, Any]]:
     return [line for line in found if line["what"] == what]
 
 
-@pytest.mark.parametrize(
-    "storage",
-    [
-        "journal",
-        pytest.param("sqlite", marks=pytest.mark.slow),
-        pytest.param(
-            "postgresql",
-            marks=[
-                pytest.mark.slow,
-                pytest.mark.xfail(reason="the lost point is sometimes not tried", strict=False),
-            ],
-        ),
-    ],
-    indirect=True,
-)
 def test_a_killed_workers_trial_is_done_by_another_and_no_trial_twice(
     storage: str, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ try:
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
     from optuna.trial import TrialState
 except ImportError as missing:
-    raise UserError("tune needs Optuna: pip install 'muxgcl[tune]'") from missing
+    raise UserError("tune needs Optuna: pip install optuna") from missing
 
 BEAT = 10.0  # seconds between two signs of life
 GRACE = 90.0  # seconds without one, after which a worker counts as dead
@@ -70,21 +70,27 @@ class Shared:
     def _is_mine(self, trial: Any, trials: int) -> bool:
         """Whether there is room for a claim: another worker may have been as fast.
 
-        Whoever sees too many claims gives its own back and tries again a little later. A claim that
-        was found good was there before any that came too late, so there are never too many.
+        Claims go by their number, so that of two that are made at once just one is good, and a
+        point that waits to be tried again comes before one that was drawn after it. A trial gets
+        its number once and never comes back to life, so there are never too many.
         """
         found = self.study.study.get_trials(deepcopy=False)
         mine = found[trial.number]
+        if mine.state != TrialState.RUNNING:  # this worker was so slow that it counted as dead
+            return False
         lost = mine.user_attrs.get(AGAIN)
         if lost is not None and found[lost].state == TrialState.RUNNING:  # is just being given back
             self._end_as_lost(lost)
             found = self.study.study.get_trials(deepcopy=False)
         if not _is_wanted(mine, found):
-            self.study.study.tell(mine.number, state=TrialState.FAIL)
+            self._end_as_lost(mine.number)
             return False
-        if sum(counts(t) or t.state == TrialState.RUNNING for t in found) <= trials:
+        if sum(_is_live(t, found) for t in found[: mine.number]) < trials:
             return True
-        self._give_back(mine)
+        if {AGAIN, START} & mine.user_attrs.keys():
+            self._give_back(mine)
+        else:  # a point of its own making, which nobody needs
+            self._end_as_lost(mine.number)
         return False
 
     def _bury(self, found: list[Any]) -> None:
@@ -105,7 +111,8 @@ class Shared:
         dropped by who draws it.
         """
         marks = {AGAIN: trial.number} | ({START: True} if START in trial.user_attrs else {})
-        self.study.study.enqueue_trial(trial.params, user_attrs=marks)
+        wanted = trial.system_attrs.get("fixed_params", {})  # who dies early has not read them all
+        self.study.study.enqueue_trial(wanted | trial.params, user_attrs=marks)
         self._end_as_lost(trial.number)
 
     def _end_as_lost(self, number: int) -> None:
@@ -160,6 +167,12 @@ def _is_wanted(trial: Any, found: list[Any]) -> bool:
         return True
     same = [t for t in found if t.user_attrs.get(AGAIN) == lost and t.number < trial.number]
     return not same and found[lost].state == TrialState.FAIL and not counts(found[lost])
+
+
+def _is_live(trial: Any, found: list[Any]) -> bool:
+    """Whether a trial has come to something, or may still."""
+    waits = trial.state == TrialState.WAITING and _is_wanted(trial, found)
+    return counts(trial) or trial.state == TrialState.RUNNING or waits
 
 
 @contextmanager
