@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -228,3 +229,24 @@ def test_a_terminal_has_a_bar(graph: Data, monkeypatch: pytest.MonkeyPatch, tmp_
     told = (tmp_path / "told").read_text()
     assert "2/2" in told
     assert "training" in told
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (r"nodes = \d+", r"data\.nodes is 1,000,000,000, but there are 50 embeddings"),
+        (r"features = \d+", r"1,000,000,000 features would take 16\.0 GB of memory"),
+        (r"width = \d+", "at most 10,000,000, got 1,000,000,000"),
+    ],
+)
+def test_a_size_that_a_run_folder_lies_about_is_refused_before_memory_is_taken(
+    graph: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, told: str
+) -> None:
+    MuxGCL(**SMALL).fit(graph).save(tmp_path / "run")
+    config = tmp_path / "run" / "config.toml"
+    name = line.split()[0]
+    text = re.sub(f"^{line}", f"{name} = 1000000000", config.read_text(), flags=re.M)
+    config.write_text(text)
+    monkeypatch.setenv("MUXGCL_MAX_BYTES", "10000000000")
+    with pytest.raises(UserError, match=told):
+        MuxGCL.load(tmp_path / "run")

@@ -177,3 +177,17 @@ def test_a_server_that_does_not_answer_is_one_line(
     told = "--log wandb: no answer from the server"
     with pytest.raises(UserError, match=told), logged(run, "wandb", lambda _: None) as on_block:
         on_block([Epoch(1, {"a": 1.0}, 0.1)])
+
+
+def test_curves_are_not_written_through_a_link(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    elsewhere, run = tmp_path / "elsewhere", tmp_path / "run"
+    elsewhere.mkdir()
+    train(run, "tensorboard")
+    for file in (run / "tensorboard").iterdir():
+        file.unlink()
+    (run / "tensorboard").rmdir()
+    (run / "tensorboard").symlink_to(elsewhere)
+    with pytest.raises(UserError, match="tensorboard is a link; expected a folder of muxgcl"):
+        train(run, "tensorboard", epochs=5, resume=True)
+    assert not list(elsewhere.iterdir())

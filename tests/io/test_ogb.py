@@ -100,7 +100,11 @@ def test_a_run_takes_such_a_folder_and_its_public_split(
         ({"labels": np.ones((NODES, 2))}, "expected one class a node, got 2"),
         ({"edges": np.ones((5, 3))}, "expected two nodes an edge"),
         ({"train": [0, 30]}, "expected nodes 0 to 29, got 30"),
+        ({"train": [0, -5]}, "expected nodes 0 to 29, got -5"),
         ({"edges": [[0, 77]]}, "77"),
+        ({"labels": LABELS + 0.5, "form": "%g"}, "label 0: expected the number of a class"),
+        ({"labels": LABELS + 1e30, "form": "%g"}, "label 0: expected the number of a class"),
+        ({"labels": LABELS - 7.0}, "label 0: expected the number of a class, or nan, got -7"),
     ],
 )
 def test_what_does_not_fit_together_is_one_line(
@@ -122,3 +126,53 @@ def test_damaged_files_are_one_line(tmp_path: Path) -> None:
     file.write_bytes(gzip.compress(b"1" * (1 << 21)))
     with pytest.raises(UserError, match="a line of more than"):
         load(folder)
+
+
+@pytest.mark.parametrize("name", ["node_feat", "node_label"])
+def test_a_single_number_instead_of_a_table_is_one_line(tmp_path: Path, name: str) -> None:
+    folder = as_arrays(tmp_path / "graph")
+    file = folder / "raw" / ("node-label.npz" if name == "node_label" else "data.npz")
+    with np.load(file) as arrays:
+        changed = dict(arrays) | {name: np.float32(3)}
+    np.savez(file, **changed)
+    with pytest.raises(UserError, match="expected a table of features and a list of labels"):
+        load(folder)
+
+
+def test_empty_lines_are_nothing(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    folder = as_text(tmp_path / "graph")
+    file = folder / "raw" / "edge.csv.gz"
+    want = load(folder).tensors.edge_index
+    file.write_bytes(gzip.compress(b"\n\n" + gzip.decompress(file.read_bytes()) + b"\n \n"))
+    assert load(folder).tensors.edge_index.equal(want)
+    file.write_bytes(gzip.compress(b"\n\n"))
+    with pytest.raises(UserError, match="expected two nodes an edge"):
+        load(folder)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("line", [b"0," * 250_000 + b"0\n", b"0,0\n"])
+def test_a_file_that_unfolds_to_more_than_the_limit_is_refused_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes
+) -> None:
+    parsed = []
+    read = np.loadtxt
+    monkeypatch.setattr(np, "loadtxt", lambda *a, **k: parsed.append(read(*a, **k)) or parsed[-1])
+    folder = as_text(tmp_path / "graph")
+    file = folder / "raw" / "edge.csv.gz"
+    file.write_bytes(gzip.compress(line * (40_000_000 // len(line)), 1))
+    monkeypatch.setenv("MUXGCL_MAX_BYTES", "50000000")
+    with pytest.raises(UserError, match=r"edge\.csv\.gz would take .* of memory"):
+        load(folder)
+    assert sum(block.nbytes for block in parsed) < 50_000_000
+
+
+def test_a_public_split_with_an_empty_part_is_told_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = as_text(tmp_path / "graph", valid=[])
+    words = ["run", str(folder), "--protocol", "public", "--out", str(tmp_path / "run")]
+    status, _, err = ask(capsys, *words, "--quiet")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "one is empty" in err
+    assert not (tmp_path / "run").exists()

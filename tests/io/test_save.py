@@ -1,7 +1,10 @@
 """Every format that embeddings leave in, read back by its own library."""
 
 import csv
+import errno
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +150,51 @@ def test_scores_of_links_hold_no_formulas(trained: Path, tmp_path: Path) -> None
     with (tmp_path / "scores.csv").open(newline="") as lines:
         _, *rows = csv.reader(lines)
     assert [row[:2] for row in rows] == [["'=1+1", "'@x"], ["'=1+1", "n5"]]
+
+
+def test_a_faiss_index_never_stands_beside_the_ids_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("faiss", reason="faiss-cpu is not installed")
+    file, beside = tmp_path / "z.faiss", tmp_path / "z.ids.npy"
+    save_table(file, np.array(["a", "b"]), np.eye(2, dtype=np.float32))
+    before = file.read_bytes(), beside.read_bytes()
+    ids, table = np.array(["c", "d", "e"]), np.eye(3, dtype=np.float32)
+    rename, seen = os.replace, []
+
+    def killed(at: int) -> Callable[[str, Path], None]:
+        def replace(one: str, two: Path) -> None:
+            seen.append(two)
+            if len(seen) == at:
+                raise KeyboardInterrupt
+            rename(one, two)
+
+        return replace
+
+    for at in (1, 2):
+        seen.clear()
+        monkeypatch.setattr(os, "replace", killed(at))
+        with pytest.raises(KeyboardInterrupt):
+            save_table(file, ids, table)
+        assert not file.exists()
+        monkeypatch.setattr(os, "replace", rename)
+        save_table(file, ids, table)
+        assert np.load(beside).tolist() == ["c", "d", "e"]
+        file.write_bytes(before[0])
+        beside.write_bytes(before[1])
+
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(UserError, match="No space left on device"):
+        save_table(file, ids, table)
+    assert (file.read_bytes(), beside.read_bytes()) == before
+
+
+def test_faiss_takes_no_id_that_it_would_change(tmp_path: Path) -> None:
+    pytest.importorskip("faiss", reason="faiss-cpu is not installed")
+    ids = np.array([1, 2**64 - 1], np.uint64)
+    with pytest.raises(UserError, match=r"ids below 2\^63, got 18446744073709551615"):
+        save_table(tmp_path / "z.faiss", ids, np.eye(2, dtype=np.float32))
+    assert not list(tmp_path.iterdir())

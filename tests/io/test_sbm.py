@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +134,16 @@ def exceed(folder: Path) -> None:
     np.save(folder / "features_indices.npy", indices)
 
 
+def zip_up(folder: Path) -> None:
+    with (folder / "labels.npy").open("wb") as file:
+        np.savez(file, labels=np.zeros(3000, np.int32))
+
+
+def inflate(folder: Path) -> None:
+    facts = json.loads((folder / "graph.json").read_text())
+    (folder / "graph.json").write_text(json.dumps(facts | {"features": 10**400}))
+
+
 def forget(folder: Path) -> None:
     facts = json.loads((folder / "graph.json").read_text())
     del facts["nodes"]
@@ -142,12 +153,14 @@ def forget(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (cut, r"edges\.npy cannot be read as file"),
+        (cut, r"edges\.npy declares .* of data, but holds"),
+        (zip_up, r"labels\.npy cannot be read as NumPy"),
         (lose_a_label, "expected 3,000 nodes, got 2,999 labels"),
         (turn_to_floats, "expected whole numbers in 2 dimensions, got float64"),
         (bend, r"features_indptr\.npy does not fit"),
         (exceed, "has columns beyond the 200 stated"),
-        (forget, r"graph\.json cannot be read as file: 'nodes'"),
+        (forget, r"graph\.json: nodes is missing"),
+        (inflate, r"graph\.json: features must be a whole number"),
     ],
 )
 def test_a_damaged_folder_is_named_in_one_line(copy: Path, damage, told: str) -> None:
@@ -157,7 +170,11 @@ def test_a_damaged_folder_is_named_in_one_line(copy: Path, damage, told: str) ->
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"classes": 0}, {"nodes": 3}, {"homophily": 1.5}, {"degree": 0}, {"seed": -1}]
+    "wrong",
+    [
+        *({"classes": 0}, {"nodes": 3}, {"homophily": 1.5}, {"signal": math.nan}, {"seed": -1}),
+        *({"degree": 0}, {"degree": math.inf}, {"degree": math.nan}, {"degree": 1e300}),
+    ],
 )
 def test_a_model_that_cannot_be_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(UserError, match="got"):
@@ -179,3 +196,30 @@ def test_the_command_line_makes_a_graph_that_a_run_takes(
     assert (status, told.count("\n")) == (2, 1)
     status, out, _ = ask(capsys, "datasets", "--json")
     assert {"cora", "pubmed"} <= {row["dataset"] for row in json.loads(out)["datasets"]}
+
+
+@pytest.mark.parametrize("size", [{"nodes": 2**30}, {"features": 10**12}, {"words": 10**9}])
+def test_a_model_that_does_not_fit_in_memory_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: dict[str, int]
+) -> None:
+    monkeypatch.setenv("MUXGCL_MAX_BYTES", "1000000000")
+    with pytest.raises(UserError, match=r"the model would take .* of memory"):
+        make_sbm(tmp_path / "graph", Sbm(**size))  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_graph_that_the_disk_has_no_room_for_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(UserError, match=r"graph would take .* of disk; .* are free"):
+        make_sbm(tmp_path / "a" / "graph", Sbm(nodes=10**7, degree=10.0**7))
+    assert not list(tmp_path.iterdir())
+
+
+def test_brackets_in_the_name_of_a_folder_are_no_markup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["datasets", "make", "sbm", "--nodes", "60", "--classes", "3"]
+    status, _, told = ask(capsys, *words, "--out", str(tmp_path / "[" / "red]"))
+    assert status == 0
+    assert "[/red]: 60 nodes" in told

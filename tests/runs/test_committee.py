@@ -276,9 +276,23 @@ def test_a_damaged_map_is_named(tmp_path: Path) -> None:
     Run(run.path).save_output_map(good[:5])
     with pytest.raises(UserError, match="is for 5 columns, but 8 are read out"):
         muxgcl.embed(run.path, data)
+    for wrong in (good.double(), good.long()):
+        Run(run.path).save_output_map(wrong)
+        with pytest.raises(UserError, match=r"output\.safetensors is damaged: map must be"):
+            muxgcl.embed(run.path, data)
+    Run(run.path).save_output_map(good[:, :2])
+    with pytest.raises(UserError, match="has 2 columns, but output_width is 4"):
+        muxgcl.embed(run.path, data)
     Run(run.path).output_file.write_bytes(b"nonsense")
     with pytest.raises(UserError, match=r"output\.safetensors is damaged"):
         muxgcl.embed(run.path, data)
     Run(run.path).output_file.unlink()
     with pytest.raises(UserError, match="has no map to its output_width yet"):
         muxgcl.embed(run.path, data)
+
+
+def test_more_members_than_anybody_can_train_are_refused_at_once(tmp_path: Path) -> None:
+    for wrong, told in ((10**9, "at most 1,000"), (2.0, "a whole number"), (True, "a whole")):
+        with pytest.raises(UserError, match=f"members must be {told}"):
+            muxgcl.run(planted(nodes=60), replace(OPTIONS, members=wrong, out=tmp_path / "run"))
+    assert not list(tmp_path.iterdir())

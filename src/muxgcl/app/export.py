@@ -53,7 +53,7 @@ def export_onnx(run: Path | str, out: Path | str) -> Path:
     features = tables.get("data", {}).get("features")
     if features is None:
         raise UserError(f"{trained.config_file}: data.features is missing")
-    committee = restore_members(trained, plan, empty_graph(1, features))
+    committee = restore_members(trained, plan, empty_graph(plan, 1, features))
     members = [method for method in committee.methods if isinstance(method, MuxHop)]
     model = _model([m.network for m in members], features, plan.settings.row_normalize)
     if (size := model.ByteSize()) > MOST_BYTES:

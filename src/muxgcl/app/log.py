@@ -102,6 +102,8 @@ class TensorBoard:
 
     def __init__(self, run: Run) -> None:
         self.folder, self.prefix = run.path / CURVES, _prefix(run)
+        if self.folder.is_symlink():
+            raise UserError(f"{self.folder} is a link; expected a folder of muxgcl, or none")
         self.file: Any = None
 
     def __call__(self, block: list[Epoch]) -> None:

@@ -15,11 +15,12 @@ from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.encode import Encoding
 from muxgcl.io.files import write_text
 from muxgcl.io.load import Loaded
+from muxgcl.io.safety import check_size
 from muxgcl.runs.committee import Committee, restore_members
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch, method_state
-from muxgcl.runs.plan import Plan, find_method
+from muxgcl.runs.plan import Plan, check_sizes, find_method
 from muxgcl.tensors import Tensors
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -81,10 +82,15 @@ def load_trained(folder: Path, device: str = "auto") -> Trained:
         if name not in data:
             raise UserError(f"{run.config_file}: data.{name} is missing")
     ids, embedding = run.embeddings()
+    if len(ids) != data["nodes"]:
+        raise UserError(
+            f"{run.config_file}: data.nodes is {data['nodes']:,}, but there are {len(ids):,} "
+            "embeddings"
+        )
     lines = [line for k in range(plan.members) for line in Run(folder, k).metrics()]
     return Trained(
         plan=plan,
-        committee=restore_members(run, plan, empty_graph(data["nodes"], data["features"], device)),
+        committee=restore_members(run, plan, empty_graph(plan, len(ids), data["features"])),
         ids=ids,
         embedding=embedding,
         encoding=run.encoding(),
@@ -96,8 +102,10 @@ def load_trained(folder: Path, device: str = "auto") -> Trained:
     )
 
 
-def empty_graph(nodes: int, features: int, device: str = "cpu") -> Graph:
+def empty_graph(plan: Plan, nodes: int, features: int) -> Graph:
     """A graph of that size without edges and with features of zero: what a method is built for."""
+    check_size(f"a graph of {nodes:,} nodes and {features:,} features", 16 * (nodes + features))
+    check_sizes(plan, nodes, features)
     none = torch.zeros((2, 0), dtype=torch.long)
     x = torch.sparse_coo_tensor(none, torch.zeros(0), (nodes, features), check_invariants=False)
-    return Graph.from_data(Tensors(x=x, edge_index=none)).to(pick_device(device))
+    return Graph.from_data(Tensors(x=x, edge_index=none)).to(pick_device(plan.device))

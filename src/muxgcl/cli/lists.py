@@ -13,6 +13,7 @@ from rich.table import Table
 from muxgcl.cli.app import app
 from muxgcl.cli.file_options import DataRoot
 from muxgcl.cli.options import Json
+from muxgcl.cli.progress import console
 from muxgcl.io import DATASETS, at_hand
 from muxgcl.io.sbm import Sbm, make_sbm
 from muxgcl.methods import METHODS
@@ -131,4 +132,4 @@ def make(
     if as_json:
         print(json.dumps({"folder": str(out), "kind": kind.value, **asdict(model)}))
     else:
-        Console(stderr=True).print(f"written to {out}: {nodes:,} nodes, {classes} classes")
+        console.print(f"written to {out}: {nodes:,} nodes, {classes} classes")

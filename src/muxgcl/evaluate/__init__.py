@@ -8,6 +8,7 @@ from muxgcl.evaluate.probe import STRENGTHS, ProbeResult, SplitScore, probe
 from muxgcl.evaluate.protocols import PaperProtocol, PaperResult, holdout, public
 from muxgcl.evaluate.splits import (
     Split,
+    check_parts,
     cut,
     development_splits,
     holdout_splits,
@@ -31,6 +32,7 @@ __all__ = [
     "Summary",
     "Verdict",
     "assign",
+    "check_parts",
     "cluster",
     "compare",
     "cut",

@@ -14,10 +14,9 @@ from joblib import Parallel, cpu_count, delayed
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from muxgcl.errors import UserError
 from muxgcl.evaluate.arrays import Index, Labels, Table, checked_labels, unit_rows
 from muxgcl.evaluate.logistic import Linear, fit_path
-from muxgcl.evaluate.splits import Split
+from muxgcl.evaluate.splits import Split, check_parts
 from muxgcl.evaluate.statistics import Summary, summarise
 
 # The grid of the GRACE family. Accuracy is flat within a factor of two, and the path makes each
@@ -113,11 +112,7 @@ def probe(
         """Rows of length one; of a large table, made as they are looked at."""
         return unit_rows(z[nodes]) if large else whole[nodes]
 
-    if any(not len(part) for split in splits for part in (split.train, split.val, split.test)):
-        raise UserError(
-            "expected labelled nodes in train, val and test of each split, one is empty"
-        )
-
+    check_parts(splits)
     counted = classes[:COUNTED]
 
     def confusion(truth: Labels, answer: Labels) -> Int[np.ndarray, "k k"]:

@@ -32,6 +32,14 @@ class Split:
     aside: Index | None = None
 
 
+def check_parts(splits: Sequence[Split]) -> None:
+    """Refuse a split with nothing to learn from, to choose by or to look at."""
+    if any(not len(part) for split in splits for part in (split.train, split.val, split.test)):
+        raise UserError(
+            "expected labelled nodes in train, val and test of each split, one is empty"
+        )
+
+
 def random_split(
     labels: Labels | int, seed: int | Sequence[int], *, train: float = 0.1, val: float = 0.1
 ) -> Split:

@@ -11,7 +11,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -25,9 +25,13 @@ from muxgcl.io.edges import EdgeList
 from muxgcl.io.matrices import nodes_in_order
 from muxgcl.io.memory import read_edge_index
 from muxgcl.io.nodes import NodeTable
-from muxgcl.io.safety import check_file, check_size, parsing
+from muxgcl.io.npz import read_npy
+from muxgcl.io.safety import check_size, in_words
+from muxgcl.io.schema import fields, read_json, whole
 
 FACTS = "graph.json"
+_count = whole(0, 2**53)
+_facts = fields({"nodes": _count, "features": _count}, "nodes", "features")
 Array = NDArray[Any]
 
 
@@ -89,6 +93,16 @@ def new_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
+def check_room(path: Path, size: int) -> None:
+    """Refuse files that the disk has no room for, before the first is written."""
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    with suppress(OSError):  # a file system that does not say
+        if size > (free := shutil.disk_usage(there).free):
+            raise UserError(
+                f"{path} would take {in_words(size)} of disk; {in_words(free)} are free"
+            )
+
+
 def write_facts(folder: Path, facts: Mapping[str, Any]) -> None:
     """What makes this a folder of arrays."""
     (folder / FACTS).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
@@ -101,9 +115,8 @@ def is_array_folder(path: Path) -> bool:
 
 def read_array_folder(folder: Path) -> tuple[EdgeList, NodeTable]:
     """Edges and nodes of such a folder."""
-    with parsing(folder / FACTS):
-        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        nodes, columns = int(facts["nodes"]), int(facts["features"])
+    facts = read_json(folder / FACTS, _facts)
+    nodes, columns = facts["nodes"], facts["features"]
     edges = _array(folder / "edges.npy", 2)
     labels = _array(folder / "labels.npy", 1)
     indptr, indices = (_array(folder / f"features_{name}.npy", 1) for name in ("indptr", "indices"))
@@ -126,9 +139,7 @@ def read_array_folder(folder: Path) -> tuple[EdgeList, NodeTable]:
 
 def _array(path: Path, dimensions: int) -> Array:
     """Whole numbers, mapped into memory."""
-    check_file(path)
-    with parsing(path):
-        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    array = read_npy(path, mapped_from=0)
     if array.ndim != dimensions or array.dtype.kind not in "iu":
         raise UserError(
             f"{path}: expected whole numbers in {dimensions} dimensions, "

@@ -28,7 +28,7 @@ _HEADERS = {
 _LAYOUTS = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("row", "col")}
 
 
-def read_npy(path: Path) -> Array:
+def read_npy(path: Path, mapped_from: int | None = None) -> Array:
     """One array; a large one is mapped into memory, and read from the disk where it is looked at.
 
     The map is private: nobody writes to the file through it.
@@ -36,7 +36,8 @@ def read_npy(path: Path) -> Array:
     check_file(path)
     with parsing(path, "NumPy"), path.open("rb") as file:
         size = path.stat().st_size
-        if size < MAPPED or _header(file, size, str(path))[1].kind == "U":
+        least = MAPPED if mapped_from is None else mapped_from
+        if size < least or _header(file, size, str(path))[1].kind == "U":
             file.seek(0)
             return _read_array(file, size, str(path))
         mapped: Array = np.load(path, mmap_mode="c", allow_pickle=False)

@@ -12,7 +12,6 @@ raw/node-label.npz (`node_label`) instead. Layout: Hu et al. 2020, <https://arxi
 
 import gzip
 from collections.abc import Iterator
-from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,11 +26,12 @@ from muxgcl.io.matrices import nodes_in_order
 from muxgcl.io.memory import read_edge_index
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.npz import Npz
-from muxgcl.io.safety import check_file, check_size, parsing
+from muxgcl.io.safety import TEXT_GROWTH, check_file, check_size, parsing
 
 Array = NDArray[Any]
-LINES = 1 << 18  # that are parsed at a time
+TEXT = 1 << 22  # characters that are parsed at a time, and a line more
 LONGEST = 1 << 20  # characters of a line
+MOST_CLASSES = 1 << 31
 PARTS = {"train": "train_mask", "valid": "val_mask", "test": "test_mask"}
 
 
@@ -54,18 +54,29 @@ def read_ogb_folder(folder: Path) -> tuple[EdgeList, NodeTable, dict[str, Tensor
         labels = _numbers(raw / "node-label.csv.gz", np.float64)
     if edges.ndim != 2 or len(edges) != 2:
         raise UserError(f"{raw}: expected two nodes an edge, got a table of {list(edges.shape)}")
-    if features.ndim != 2 or len(features) != nodes or len(labels) != nodes:
+    if features.ndim != 2 or labels.ndim not in (1, 2):
+        raise UserError(
+            f"{raw}: expected a table of features and a list of labels, "
+            f"got shapes {list(features.shape)} and {list(labels.shape)}"
+        )
+    if len(features) != nodes or len(labels) != nodes:
         raise UserError(
             f"{raw}: expected {nodes:,} nodes, got {len(features):,} rows of features and "
             f"{len(labels):,} labels"
         )
-    if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1] != 1):
+    if labels.ndim == 2 and labels.shape[1] != 1:
         raise UserError(
             f"{raw}: expected one class a node, got {labels.shape[1]} "
             "(a graph of many tasks, such as ogbn-proteins, has no classes)"
         )
     labels = labels.reshape(nodes)
-    known = np.isfinite(labels)
+    known = ~np.isnan(labels)
+    whole = (labels >= -1) & (labels < MOST_CLASSES) & (labels == np.floor(labels))
+    if len(odd := np.flatnonzero(known & ~whole)):
+        row = int(odd[0])
+        raise UserError(
+            f"{raw}, label {row:,}: expected the number of a class, or nan, got {labels[row]:g}"
+        )
     classes = np.where(known, labels, -1).astype(np.int64)
     table = nodes_in_order(str(raw), features, labels=classes)
     return read_edge_index(edges), table, _split(folder, nodes)
@@ -95,8 +106,8 @@ def _split(folder: Path, nodes: int) -> dict[str, Tensor]:
     for part, mask in PARTS.items():
         path = found[0] / f"{part}.csv.gz"
         rows = _numbers(path, np.int64).reshape(-1)
-        if len(rows) and not 0 <= rows.min() <= rows.max() < nodes:
-            raise UserError(f"{path}: expected nodes 0 to {nodes - 1}, got {int(rows.max())}")
+        if len(odd := rows[(rows < 0) | (rows >= nodes)]):
+            raise UserError(f"{path}: expected nodes 0 to {nodes - 1}, got {odd[0]}")
         masks[mask] = torch.zeros(nodes, dtype=torch.bool)
         masks[mask][torch.from_numpy(rows)] = True
     return masks
@@ -106,23 +117,32 @@ def _numbers(path: Path, kind: type[np.generic]) -> Array:
     """A compressed table of numbers, parsed some lines at a time."""
     check_file(path)
     blocks: list[Array] = []
+    held = 0
     with (
         parsing(path, "compressed lines of numbers"),
         gzip.open(path, "rt", encoding="ascii") as file,
     ):
-        lines = _lines(file, path)
-        while (first := next(lines, None)) is not None:
-            some = chain([first], islice(lines, LINES - 1))
-            blocks.append(np.loadtxt(some, dtype=kind, delimiter=",", ndmin=2))
-            check_size(str(path), 2 * sum(block.nbytes for block in blocks))
+        for lines in _some_lines(file, path):
+            check_size(str(path), 2 * held + TEXT_GROWTH * sum(map(len, lines)))
+            blocks.append(np.loadtxt(lines, kind, delimiter=",", ndmin=2, comments=None))
+            held += blocks[-1].nbytes
         if len({block.shape[1] for block in blocks}) > 1:
             raise UserError(f"{path} has lines of different lengths")
     return np.concatenate(blocks) if blocks else np.zeros((0, 1), kind)
 
 
-def _lines(file: IO[str], path: Path) -> Iterator[str]:
-    """Lines of a length that a table may have."""
+def _some_lines(file: IO[str], path: Path) -> Iterator[list[str]]:
+    """Lines of a length that a table may have, some at a time; empty ones are left out."""
+    some: list[str] = []
+    size = 0
     while line := file.readline(LONGEST):
         if len(line) == LONGEST:
             raise UserError(f"{path} has a line of more than {LONGEST:,} characters")
-        yield line
+        if line.strip():
+            some.append(line)
+            size += len(line)
+        if size >= TEXT:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some

@@ -78,9 +78,18 @@ def save_blocks(
     first = next(checked)
     columns = list(names or (f"z{i}" for i in range(first.shape[1])))
     rows = Rows(ids, columns, first, chain([first], checked))
-    write_atomically(path, lambda file: WRITERS[ending](file, rows))
-    if ending == ".faiss" and ids.dtype.kind not in "iu":
-        write_atomically(path.with_suffix(".ids.npy"), lambda file: np.save(file, ids))
+
+    def write(file: IO[bytes]) -> None:
+        WRITERS[ending](file, rows)
+        if ending == ".faiss" and ids.dtype.kind not in "iu":
+            write_atomically(path.with_suffix(".ids.npy"), beside)
+
+    def beside(file: IO[bytes]) -> None:
+        np.save(file, ids)
+        file.flush()
+        path.unlink(missing_ok=True)  # an index never stands beside the ids of another
+
+    write_atomically(path, write)
     return int(first.shape[1])
 
 
@@ -229,6 +238,8 @@ def _faiss(file: IO[bytes], rows: Rows) -> None:
     faiss.normalize_L2(table)  # a row of zeros stays one
     index: Any = faiss.IndexFlatIP(table.shape[1])
     if rows.ids.dtype.kind in "iu":
+        if len(rows.ids) and int(rows.ids.max()) >= 1 << 63:
+            raise UserError(f"FAISS holds ids below 2^63, got {rows.ids.max()}")
         index = faiss.IndexIDMap2(index)
         index.add_with_ids(table, rows.ids.astype(np.int64))
     else:

@@ -11,6 +11,7 @@ Everything is written block by block, and every block has a seed of its own: mem
 numbers a node, and the files are the same for the same seed whatever the machine.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muxgcl.errors import UserError
-from muxgcl.io.array_folder import Stream, new_folder, write_facts
+from muxgcl.io.array_folder import Stream, check_room, new_folder, write_facts
+from muxgcl.io.safety import check_size
 
 BLOCK = 1 << 18  # edges or nodes that are drawn at a time
 OWN_WORDS = 40  # of each class
@@ -59,16 +61,36 @@ class Sbm:
                 f"classes={self.classes}, nodes={self.nodes}, features={self.features}, "
                 f"words={self.words}"
             )
-        if self.nodes >= 1 << 31 or self.degree <= 0 or self.seed < 0:
+        if self.nodes >= 1 << 31 or self.seed < 0:
             raise UserError(
-                "nodes must be below 2^31, degree positive and seed not negative, got "
-                f"{self.nodes}, {self.degree} and {self.seed}"
+                f"nodes must be below 2^31 and seed not negative, got {self.nodes} and {self.seed}"
+            )
+        if not 0 < self.degree <= self.nodes:
+            raise UserError(
+                f"degree must be above 0 and at most the number of nodes, got {self.degree}"
             )
         if not (0 <= self.homophily <= 1 and 0 <= self.signal <= 1):
             raise UserError(
                 "homophily and signal must be between 0 and 1, "
                 f"got {self.homophily} and {self.signal}"
             )
+
+    @property
+    def edges(self) -> int:
+        """How many edges are drawn."""
+        return round(self.nodes * self.degree / 2)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that are held at a time, about."""
+        drawn = 64 * min(self.nodes, BLOCK) * self.words
+        own = 8 * self.classes * min(OWN_WORDS, self.features)
+        return 40 * self.nodes + 24 * self.features + own + drawn
+
+    @property
+    def disk(self) -> int:
+        """Bytes that the files take, at most."""
+        return 8 * self.edges + (12 + 4 * self.words) * self.nodes
 
     def chance(self, kind: int, block: int = 0) -> np.random.Generator:
         """The random numbers of one block of one kind."""
@@ -77,6 +99,8 @@ class Sbm:
 
 def make_sbm(folder: Path, model: Sbm) -> None:
     """Write the graph into a new folder that `load` reads."""
+    check_size("the model", model.memory)
+    check_room(folder, model.disk)
     with new_folder(folder) as unfinished:
         labels = model.chance(0).integers(0, model.classes, model.nodes, dtype=np.int32)
         with Stream(unfinished / "labels.npy", np.int32) as out:
@@ -96,7 +120,7 @@ def _write_edges(folder: Path, model: Sbm, labels: Array) -> None:
     end = mass[np.maximum(np.cumsum(sizes) - 1, 0)]
     begin = np.concatenate([[0.0], end[:-1]])
     with Stream(folder / "edges.npy", np.int32, 2) as out:
-        for block, count in _blocks(round(model.nodes * model.degree / 2)):
+        for block, count in _blocks(model.edges):
             chance = model.chance(2, block)
             source = order[_find(mass, chance.random(count) * mass[-1])]
             stays = chance.random(count) < model.homophily
@@ -139,6 +163,6 @@ def _find(mass: Array, where: Array) -> Array:
     return np.minimum(np.searchsorted(mass, where, side="right"), len(mass) - 1)
 
 
-def _blocks(count: int) -> list[tuple[int, int]]:
+def _blocks(count: int) -> Iterator[tuple[int, int]]:
     """Number and size of each block."""
-    return [(k, min(BLOCK, count - start)) for k, start in enumerate(range(0, count, BLOCK))]
+    return ((k, min(BLOCK, count - start)) for k, start in enumerate(range(0, count, BLOCK)))

@@ -124,4 +124,12 @@ def restore_members(run: Run, plan: Plan, graph: Graph) -> Committee:
     methods = tuple(
         restore(Run(run.path, k), one, graph) for k, one in enumerate(plan.of_members())
     )
-    return Committee(methods, None if plan.output_width is None else run.output_map())
+    if plan.output_width is None:
+        return Committee(methods)
+    output = run.output_map()
+    if output.shape[1] != plan.output_width:
+        raise UserError(
+            f"{run.output_file} has {output.shape[1]:,} columns, but output_width is "
+            f"{plan.output_width:,}: --resume learns it anew"
+        )
+    return Committee(methods, output)

@@ -87,6 +87,7 @@ class Fitted:
 def restore(run: Run, plan: Plan, graph: Graph) -> Method:
     """The method that a run folder's checkpoint holds, ready to embed `graph`."""
     tensors, _ = _checkpoint_of(run, plan)
+    check_sizes(plan, 1, graph.num_features)  # of the weights: nodes go through in blocks
     with seeded(plan.seed):
         method = build(plan, graph)
     load_weights(method, tensors)
@@ -150,7 +151,7 @@ def make_ready(
         plan = replace(plan, device=distributed.place(plan.device), capture="off")
     device = pick_device(plan.device)
     backend = resolve(plan.backend, cuda=device.type == "cuda")
-    check_sizes(plan, graph)
+    check_sizes(plan, graph.num_nodes, graph.num_features)
     if backend.startswith("fused") and device.type != "cuda":
         raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
     graph = graph.to(device)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -26,7 +27,7 @@ from muxgcl.io.files import (
     write_atomically,
     write_text,
 )
-from muxgcl.io.safety import check_file, parsing
+from muxgcl.io.safety import check_file, check_size, parsing
 from muxgcl.io.save import check_numbers
 from muxgcl.io.schema import plain, read_json, read_lines, read_toml
 from muxgcl.runs import contents
@@ -111,6 +112,7 @@ class Run:
 
     def _is_ours(self) -> bool:
         """Whether config.toml is a run's; a damaged one is if it begins as ours do."""
+        check_size(str(self.config_file), self.config_file.stat().st_size)
         with parsing(self.config_file, None):
             content = self.config_file.read_bytes()
         try:
@@ -229,7 +231,8 @@ class Run:
         if not self.output_file.is_file():
             raise UserError(f"{self.path} has no map to its output_width yet: --resume goes on")
         found = _read_tensors(self.output_file)[0].get("map")
-        if found is None or found.ndim != 2 or not found.isfinite().all():
+        good = found is not None and found.ndim == 2 and found.dtype == torch.float32
+        if found is None or not good or not found.isfinite().all():
             raise UserError(f"{self.output_file} is damaged: map must be a matrix of numbers")
         return found
 

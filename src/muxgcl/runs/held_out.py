@@ -21,6 +21,7 @@ from muxgcl.runs.plan import Plan
 from muxgcl.tensors import Tensors
 
 SHARE = 0.1  # of the edges to hide
+MOST_REPEATS = 1000
 
 
 def without_links(
@@ -77,6 +78,8 @@ def held_out_links(
     """
     if repeats < 1:
         raise UserError(f"repeats must be at least 1, got {repeats}")
+    if repeats > MOST_REPEATS:
+        raise UserError(f"repeats must be at most {MOST_REPEATS:,}, got {repeats:,}")
     found = []
     for number in range(seed, seed + repeats):
         graph, hidden = without_links(loaded, seed=number)

@@ -20,6 +20,7 @@ from muxgcl.runs.settings import TrainConfig, hints, preset, split_settings, unk
 SEEDS = 1 << 63
 MOST = 10_000_000  # of anything that a setting counts
 MOST_LAYERS = 1000
+MOST_MEMBERS = 1000
 WIDTHS = ("width", "hidden", "projection", "projection_out", "predictor")  # of tables
 
 
@@ -43,10 +44,16 @@ class Plan:
     keys: int | None = None
 
     def __post_init__(self) -> None:
+        for name in ("seed", "members", "output_width"):
+            value = getattr(self, name)
+            if type(value) is not int and not (name == "output_width" and value is None):
+                raise UserError(f"{name} must be a whole number, got {value!r}")
         if not 0 <= self.seed < SEEDS:
             raise UserError(f"a seed must be between 0 and {SEEDS - 1}, got {self.seed}")
-        if not 1 <= self.members <= SEEDS - self.seed:
+        if self.members < 1:
             raise UserError(f"members must be at least 1, got {self.members}")
+        if self.members > min(MOST_MEMBERS, SEEDS - self.seed):
+            raise UserError(f"members must be at most {MOST_MEMBERS:,}, got {self.members:,}")
         if self.output_width is not None and self.output_width < 1:
             raise UserError(f"output_width must be at least 1, got {self.output_width}")
         if self.sampling and not find_method(self.method).samples:
@@ -199,7 +206,7 @@ def build(
     return find_method(plan.method)(graph, plan.settings, context).to(graph.device)
 
 
-def check_sizes(plan: Plan, graph: Graph) -> None:
+def check_sizes(plan: Plan, nodes: int, features: int) -> None:
     """Refuse widths whose tables have no room, and counts that would never end."""
     for name, value in asdict(plan.settings).items():
         if not isinstance(value, int) or isinstance(value, bool):
@@ -209,5 +216,5 @@ def check_sizes(plan: Plan, graph: Graph) -> None:
             shown = f"{value:,}" if value < 10**30 else "a longer number"
             raise UserError(f"{name} must be a whole number of at most {most:,}, got {shown}")
         if name.endswith(WIDTHS):
-            rows = max(graph.num_nodes, graph.num_features, value)
+            rows = max(nodes, features, value)
             check_size(f"a table of {name} {value:,}", 4 * rows * value)

@@ -10,6 +10,7 @@ from muxgcl.evaluate import (
     ClusteringResult,
     ProbeResult,
     Split,
+    check_parts,
     cluster,
     cut,
     holdout_splits,
@@ -59,6 +60,7 @@ def check_scoring(
         notes = _check_classes(y)
         for protocol in protocols or ("holdout",):
             whole = _whole_splits(data, "holdout-all" if protocol == "paper" else protocol, 1, 0)
+            check_parts(whole)
             notes += _about_sample(whole[0], protocol)
         return notes
     if protocols or controls:

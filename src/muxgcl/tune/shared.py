@@ -16,23 +16,38 @@ from typing import Any
 
 from muxgcl.errors import UserError
 from muxgcl.io.safety import parsing
+from muxgcl.io.schema import whole
 from muxgcl.tune.space import Point, Space
-from muxgcl.tune.study import START, Place, Study, Tried, check_facts, counts, first_line, writing
+from muxgcl.tune.study import (
+    START,
+    Place,
+    Study,
+    Tried,
+    check_facts,
+    check_journal,
+    counts,
+    drop_half_a_line,
+    first_line,
+    writing,
+)
 
 try:
     import optuna
     from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
     from optuna.storages import JournalStorage, RDBStorage
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+    from optuna.study import StudyDirection
     from optuna.trial import TrialState
 except ImportError as missing:
     raise UserError("tune needs Optuna: pip install optuna") from missing
 
 BEAT = 10.0  # seconds between two signs of life
 GRACE = 90.0  # seconds without one, after which a worker counts as dead
+WAIT = 10.0  # seconds, or up to twice as many, in which who begins a study has its first point set
 LOOK = 2.0  # seconds between two looks at what the others do
 ALIVE = "alive"  # the sign of life of a trial
 AGAIN = "again"  # of which lost trial this one has the point
+CODES = 10  # the last of Optuna's codes of what a journal may say
 
 
 class Shared:
@@ -175,6 +190,23 @@ def _is_live(trial: Any, found: list[Any]) -> bool:
     return counts(trial) or trial.state == TrialState.RUNNING or waits
 
 
+class _Lock(JournalFileOpenLock):
+    """Optuna's lock; who takes it cuts off half a line that a kill or a full disk has left."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = Path(path)
+
+    def acquire(self) -> bool:
+        held: bool = super().acquire()
+        try:
+            drop_half_a_line(self.path)
+        except BaseException:
+            self.release()
+            raise
+        return held
+
+
 @contextmanager
 def open_shared(
     storage: str, name: str, facts: Mapping[str, str], space: Space, start: Point
@@ -194,12 +226,14 @@ def open_shared(
     with writing(place), parsing(place, None):
         try:
             study = optuna.create_study(storage=opened, study_name=name, direction="maximize")
+            begun = False
         except DuplicatedStudyError:
             study = optuna.load_study(storage=opened, study_name=name)
-            _wait_for_facts(study, place)
-        else:
-            first = Study(place, study, space, start)
-            study.enqueue_trial(first.start, user_attrs={START: True})
+            begun = _has_facts(study, place)
+        if not begun:
+            if not study.get_trials(deepcopy=False):
+                first = Study(place, study, space, start)
+                study.enqueue_trial(first.start, user_attrs={START: True})
             study.set_user_attr("facts", dict(facts))
     advice = "the same graph and settings are needed, or another study (--study)"
     check_facts(place, study.user_attrs["facts"], facts, advice)
@@ -208,22 +242,29 @@ def open_shared(
     yield search
 
 
-def _wait_for_facts(study: Any, place: Place) -> None:
-    """Who begins a study sets its facts last."""
-    for _ in range(100):
-        if "facts" in study.user_attrs:
-            return
+def _has_facts(study: Any, place: Place) -> bool:
+    """Whether somebody has begun this study: the facts are set last. False if that one died."""
+    begin, wait = time.monotonic(), WAIT * random.uniform(1.0, 2.0)  # not all at once
+    while "facts" not in study.user_attrs:
+        if time.monotonic() - begin > wait:
+            empty = all(START in trial.user_attrs for trial in study.get_trials(deepcopy=False))
+            if empty and study.direction == StudyDirection.MAXIMIZE:
+                return False
+            raise UserError(f"{place} holds a study of this name that is not one of muxgcl's")
         time.sleep(0.1)
-    raise UserError(f"{place} holds a study of this name that is not one of muxgcl's")
+    return True
 
 
 def _open(storage: str) -> tuple[Place, Any]:
     """The storage, and how to call it: without a password."""
     if "://" not in storage:
         path = Path(storage).resolve()
+        if Path(f"{path}.lock").is_symlink():
+            raise UserError(f"{path}.lock is a link; expected a file of Optuna's, or none")
+        check_journal(path, {"op_code": whole(0, CODES)})
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            backend = JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path)))
+            backend = JournalFileBackend(str(path), lock_obj=_Lock(str(path)))
         with parsing(path, "Optuna's journal"):
             return path, JournalStorage(backend)
     from sqlalchemy.engine import make_url
@@ -231,7 +272,7 @@ def _open(storage: str) -> tuple[Place, Any]:
 
     try:
         place = make_url(storage).render_as_string(hide_password=True)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise UserError(
             "--storage must be a database's address such as postgresql://user@host/name, or the "
             "path of a file"
@@ -240,7 +281,8 @@ def _open(storage: str) -> tuple[Place, Any]:
         return place, RDBStorage(storage, skip_compatibility_check=False)
     except ImportError as error:
         raise UserError(
-            f"{place} needs a driver ({first_line(error)}): pip install psycopg2-binary"
+            f"{place} needs a driver ({first_line(error)})"
+            f"{': pip install psycopg2-binary' if place.startswith('postgresql') else ''}"
         ) from None
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         raise UserError(f"cannot open {place}: {first_line(error.__cause__ or error)}") from None

@@ -14,7 +14,7 @@ from typing import Any
 from muxgcl.errors import UserError
 from muxgcl.io.files import locked
 from muxgcl.io.safety import parsing
-from muxgcl.io.schema import fields, number, read_lines, table_of, text, whole
+from muxgcl.io.schema import Check, fields, number, read_lines, table_of, text, whole
 from muxgcl.tune.space import Point, Range, Space, Values
 
 try:
@@ -151,9 +151,9 @@ def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point)
     """
     path = path.resolve()  # a link of the user's own; a lock follows none
     with locked(path):
-        _drop_half_a_line(path)
+        check_journal(path, {"op_code": _code, "study_id": whole(0, 0)})
+        drop_half_a_line(path)
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        read_lines(path, fields({"op_code": _code, "study_id": whole(0, 0)}, "op_code"))
         with parsing(path, None):
             storage = JournalStorage(JournalFileBackend(str(path), lock_obj=_Held()))
             begun = NAME in optuna.get_all_study_names(storage)
@@ -194,13 +194,24 @@ def _code(value: Any, place: str) -> None:
         raise UserError(f"{place} must be one of {WRITTEN}, got {value}")
 
 
-def _drop_half_a_line(path: Path) -> None:
-    """A kill may leave the last line unfinished: what follows would be joined to it."""
-    text = path.read_bytes()
-    if text and not text.startswith(OPENING[: len(text)]):
-        raise UserError(f"{path} is not a study of muxgcl")
-    with writing(path):
-        os.truncate(path, text.rfind(b"\n") + 1)
+def check_journal(path: Path, known: Mapping[str, Check]) -> None:
+    """Refuse a file that is no journal, or a damaged one, before anything is added to it."""
+    if path.is_file():
+        with parsing(path, None), path.open("rb") as file:
+            start = file.read(len(OPENING))
+        if not OPENING.startswith(start):
+            raise UserError(f"{path} is not a study of muxgcl")
+    read_lines(path, fields(known, "op_code"))
+
+
+def drop_half_a_line(path: Path) -> None:
+    """A kill or a full disk may leave the last line unfinished: what follows would be joined."""
+    with writing(path), path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        if size and file.read(1) != b"\n":
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
 
 
 class _Held:
