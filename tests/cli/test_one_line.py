@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from cli_cases import FAST, ask
 
+import muxgcl
 from muxgcl.errors import UserError
+from muxgcl.io import planted
 from muxgcl.io.load import load
 
 MAIN = "from muxgcl.cli import main; main()"
@@ -156,12 +158,6 @@ def test_an_unreadable_file_of_a_run_is_one_line(
     own: list[str], trained: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    if name == "checkpoint.safetensors":  # which safetensors opens by itself
-
-        def refuse(path: Path, *_: object) -> None:
-            raise PermissionError(13, "Permission denied", str(path))
-
-        monkeypatch.setattr("muxgcl.runs.folder.safe_open", refuse)
     unreadable(monkeypatch, trained / name)
     refused = 0
     again = ["run", *own, "--method", "grace", *FAST, "--no-report", "--out", str(trained)]
@@ -199,6 +195,23 @@ def test_a_study_that_may_not_be_read_is_one_line(
     assert "Permission denied" in line_of(capsys, *words)
 
 
+def test_a_folder_that_may_not_be_looked_into_is_one_line_in_python_too(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(UserError, match=r"config\.toml cannot be read: Permission denied"):
+        muxgcl.run_info(trained)
+
+
+def test_a_zero_byte_in_the_name_of_a_run_is_one_line_in_python_too() -> None:
+    options = muxgcl.RunOptions(method="sgc", out="a\0b", device="cpu", score=False)
+    with pytest.raises(UserError, match=r"cannot write to .*null byte"):
+        muxgcl.run(planted(nodes=40), options)
+
+
 # as a process of its own
 
 
@@ -214,6 +227,12 @@ def test_standard_output_on_a_full_disk_is_one_line() -> None:
     (line,) = done.stderr.splitlines()
     assert line.startswith("muxgcl: ")
     assert line.endswith("No space left on device")
+
+
+def test_a_closed_standard_output_is_no_fault(trained: Path) -> None:
+    call = [sys.executable, "-c", MAIN, "info", str(trained)]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *call], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

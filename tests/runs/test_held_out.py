@@ -68,3 +68,5 @@ def test_every_repeat_trains_anew_without_its_own_hidden_edges(loaded: Loaded) -
     assert found["auc"]["mean"] == pytest.approx((first["auc"]["mean"] + second.auc) / 2)
     with pytest.raises(UserError, match="at least 1"):
         held_out_links(plan, loaded, repeats=0)
+    with pytest.raises(UserError, match="repeats must be at most 1,000, got 1,000,000,000"):
+        held_out_links(plan, loaded, repeats=10**9)

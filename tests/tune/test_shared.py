@@ -17,6 +17,8 @@ from typing import Any
 
 import optuna
 import pytest
+from optuna.exceptions import StorageInternalError
+from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from muxgcl.errors import UserError
@@ -293,3 +295,17 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"j\.lock is a link"):
         search(str(tmp_path / "j"), Hill(), 1)
     assert [file.name for file in tmp_path.iterdir()] == ["j.lock"]
+
+
+def test_a_database_that_may_only_be_read_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    search(url, Hill(), 1)
+
+    def refuse(self: Any, *given: Any, **named: Any) -> None:
+        raise StorageInternalError("commit") from OSError("attempt to write a readonly database")
+
+    monkeypatch.setattr(RDBStorage, "create_new_study", refuse)
+    with pytest.raises(UserError, match=r"cannot write sqlite:.*readonly database"):
+        search(url, Hill(), 2)

@@ -13,6 +13,9 @@ def main() -> None:
     Loading takes seconds, in which Ctrl-C is one line as well. What was printed is on its way only
     once standard output has taken it: a full disk says so here.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who called us (`>&-`)
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal shows \\xe9

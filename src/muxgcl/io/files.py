@@ -104,6 +104,8 @@ def locked(path: Path) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         handle = os.open(path, flags, 0o666)
+    except ValueError as error:  # a zero byte
+        raise UserError(f"cannot write to {str(shown)!r}: {error}") from None
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UserError(f"{path} is a link; expected a file of muxgcl, or none") from None

@@ -126,7 +126,8 @@ class Run:
     @property
     def exists(self) -> bool:
         """Whether a run was begun here."""
-        return self.config_file.is_file()
+        with parsing(self.config_file, None):  # a folder that may not be looked into
+            return self.config_file.is_file()
 
     def write_config(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
         """All settings, versions, seed and commit; text that no file can hold is refused here."""
@@ -291,6 +292,8 @@ def _tensors(content: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
 def _read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What `_tensors` made, to the bit."""
     check_file(path)
+    with parsing(path, None):
+        path.open("rb").close()  # safetensors says of any file that it cannot open: it is not there
     with parsing(path, None), safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         metadata = dict(file.metadata() or {})

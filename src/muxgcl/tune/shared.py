@@ -223,7 +223,7 @@ def open_shared(
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     place, opened = _open(storage)
-    with writing(place), parsing(place, None):
+    with parsing(place, None), writing(place):
         try:
             study = optuna.create_study(storage=opened, study_name=name, direction="maximize")
             begun = False
