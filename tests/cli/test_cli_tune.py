@@ -140,9 +140,12 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
         return fit(plan, graph, **rest)
 
     monkeypatch.setattr("muxgcl.tune.measure.fit", stop_at_the_third)
-    monkeypatch.setattr(sys, "argv", ["muxgcl", *TUNE])
+    secret = ["--storage", "postgresql://me:s3cr+t@host/db"]
+    monkeypatch.setattr(sys, "argv", ["muxgcl", *TUNE, *secret])
     assert command_line([*TUNE, "--trials", "4"]) == INTERRUPTED
     words = " ".join(capsys.readouterr().err.split())
+    assert "s3cr" not in words
+    assert "postgresql://me:***@host/db" in words
     assert "stopped after 2 of 4 trials, which are kept in runs/edges-mux-hop" in words
     assert "go on with: muxgcl tune edges.csv" in words
     assert command_line([*TUNE, "--trials", "4"]) == 0

@@ -28,6 +28,7 @@ from muxgcl.io.load import load
 from muxgcl.runs.loop import Epoch, NonFiniteLoss
 from muxgcl.runs.plan import Plan
 from muxgcl.tune import shared, tune
+from muxgcl.tune.study import Study
 
 WORKER = Path(__file__).parent / "workers.py"
 GRAPH = Graph.from_data(load(planted(nodes=60, seed=3)).data)
@@ -309,3 +310,21 @@ def test_a_database_that_may_only_be_read_is_not_called_damaged(
     monkeypatch.setattr(RDBStorage, "create_new_study", refuse)
     with pytest.raises(UserError, match=r"cannot write sqlite:.*readonly database"):
         search(url, Hill(), 2)
+
+
+def test_a_worker_that_loses_a_trial_while_it_draws_it_draws_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, lost = Study.drawn, []
+
+    def slow(study: Study) -> Any:
+        trial, point = drawn(study)
+        if not lost:
+            lost.append(trial.number)
+            study.study.tell(trial.number, state=TrialState.FAIL)  # by another worker
+            trial.set_user_attr("late", 1)
+        return trial, point
+
+    monkeypatch.setattr(Study, "drawn", slow)
+    assert len(search(str(tmp_path / "j"), Hill(), 2).tried) == 2
+    assert lost

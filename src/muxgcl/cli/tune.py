@@ -1,6 +1,7 @@
 """`muxgcl tune`: choose settings by half of the labels or, without labels, by hidden links."""
 
 import json
+import re
 import shlex
 import signal
 import sys
@@ -158,7 +159,7 @@ def tune(
             raise Stopped(
                 f"stopped after {bar.done} of {trials} trials, which are kept"
                 f"{f' in {file}' if storage is None else ''}; "
-                f"go on with: {shlex.join(['muxgcl', *sys.argv[1:]])}",
+                f"go on with: {_without_passwords(shlex.join(['muxgcl', *sys.argv[1:]]))}",
                 getattr(stop, "number", signal.SIGINT),
             ) from None
     figures = ", ".join(f"{name} {value:.4g}" for name, value in outcome.best.figures.items())
@@ -194,6 +195,11 @@ def _finish(outcome: "Outcome", file: Path, best_file: Path, method: str, as_jso
             "verdict": outcome.verdict,
         }
         print(json.dumps(found))
+
+
+def _without_passwords(command: str) -> str:
+    """A command that may be kept in a log: the passwords in its addresses are left out."""
+    return re.sub(r"(://[^/@:\s]*):[^/@\s]*@", r"\1:***@", command)
 
 
 def _words(trial: "Tried") -> str:

@@ -76,7 +76,10 @@ class Shared:
                 taken = sum(counts(t) or t.state == TrialState.RUNNING for t in found)
                 if taken < trials:
                     self.study.study.sampler = optuna.samplers.TPESampler(constant_liar=True)
-                    trial, point = self.study.drawn()
+                    try:
+                        trial, point = self.study.drawn()
+                    except UpdateFinishedTrialError:  # so slow that it counted as dead
+                        continue
                     if self._is_mine(trial, trials):
                         self._begin_to_beat(trial)
                         return trial, point
@@ -190,21 +193,23 @@ def _is_live(trial: Any, found: list[Any]) -> bool:
     return counts(trial) or trial.state == TrialState.RUNNING or waits
 
 
-class _Lock(JournalFileOpenLock):
+class _Lock:
     """Optuna's lock; who takes it cuts off half a line that a kill or a full disk has left."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = Path(path)
+    def __init__(self, path: Path) -> None:
+        self.path, self.lock = path, JournalFileOpenLock(str(path))
 
     def acquire(self) -> bool:
-        held: bool = super().acquire()
+        self.lock.acquire()
         try:
             drop_half_a_line(self.path)
         except BaseException:
             self.release()
             raise
-        return held
+        return True
+
+    def release(self) -> None:
+        self.lock.release()
 
 
 @contextmanager
@@ -264,7 +269,7 @@ def _open(storage: str) -> tuple[Place, Any]:
         check_journal(path, {"op_code": whole(0, CODES)})
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            backend = JournalFileBackend(str(path), lock_obj=_Lock(str(path)))
+            backend = JournalFileBackend(str(path), lock_obj=_Lock(path))
         with parsing(path, "Optuna's journal"):
             return path, JournalStorage(backend)
     from sqlalchemy.engine import make_url
