@@ -65,6 +65,7 @@ class MuxHopConfig(AffinityConfig):
     hidden: int = 2048  # width between its blocks
     width: int = 1024  # of each scale
     norm: Norm = "layer"
+    zero_bias: bool = False  # biases begin at zero: nodes differ from the start
     row_normalize: bool = True  # divide each row of features by its sum
     drop_features: float = 0.4  # share of single entries, in each view
     dropout: float = 0.4  # between the perceptron's blocks
@@ -119,6 +120,7 @@ class MuxHop(Method):
             depth=cfg.depth,
             dropout=cfg.dropout,
             norm=cfg.norm,
+            zero_bias=cfg.zero_bias,
             convolutions=cfg.convolutions,
         )
         self.average = deepcopy(self.encoder).requires_grad_(False) if cfg.ema else None
