@@ -215,8 +215,8 @@ class MuxHop(Method):
             nodes = self.encoder(part, field.hops[:below])
             return self.projector.mix(nodes) if mixed else nodes
 
-        alone = self.encoder.sees_rows_alone
-        size = block_rows(self.encoder.widths) if alone else len(field.rows[0])
+        whole = not self.encoder.takes_blocks
+        size = len(field.rows[0]) if whole else block_rows(self.encoder.widths)
         table, found = in_blocks(start, field.rows[0], size), {}
         for k in range(max(wanted) + 1):
             table = field.hops[below + k - 1] @ table if k > 0 else table

@@ -85,9 +85,9 @@ class Perceptron(nn.Module):
         return [weight.shape[1] for weight in self.weights]
 
     @property
-    def sees_rows_alone(self) -> bool:
-        """Whether a row comes out the same whatever other rows there are, in training too."""
-        return not self.convolutions and not isinstance(self.norms[0], nn.BatchNorm1d)
+    def takes_blocks(self) -> bool:
+        """Whether its rows may come in blocks; batch normalisation then goes by the block."""
+        return not self.convolutions
 
     def forward(self, view: View, hops: Sequence[SparseMatrix] | None = None) -> Nodes:
         """Nodes of a view in training; `hops` may lead to other rows at each convolution."""
