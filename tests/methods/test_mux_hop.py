@@ -18,7 +18,7 @@ from muxgcl.kernels import Sample
 from muxgcl.methods import Context, mux_hop, total
 from muxgcl.methods.mux_hop import MuxHop, MuxHopConfig
 from muxgcl.nn import field
-from muxgcl.nn.perceptron import spread
+from muxgcl.nn.perceptron import Perceptron, spread
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.settings import TrainConfig
 from muxgcl.seeding import seeded
@@ -412,6 +412,20 @@ def test_with_zero_biases_the_size_of_the_features_is_forgotten_at_the_start() -
         found[zero] = [method.embed(g) for g in (graph, double)]
     assert_close(found[True][1], found[True][0], rtol=1e-3, atol=1e-4)
     assert not torch.allclose(found[False][1], found[False][0], rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize(("zero", "least", "most"), [(False, 0.8, 1.0), (True, 0.0, 0.1)])
+def test_nodes_begin_alike_where_biases_are_drawn_and_apart_where_they_are_zero(
+    zero: bool, least: float, most: float
+) -> None:
+    """Sixteen of a thousand words a node, rows that sum to one: as in the block model."""
+    with seeded(0):
+        words = (torch.rand(60, 1000) < 0.016).float()
+        encoder = Perceptron(1000, 256, hidden=512, zero_bias=zero)
+        graph = replace(graph_of(60), features=words / words.sum(1, keepdim=True))
+        unit = torch.nn.functional.normalize(encoder.embed(clean(graph)), dim=1)
+    cosine = (unit @ unit.T)[~torch.eye(60, dtype=torch.bool)].mean()
+    assert least < cosine < most
 
 
 @pytest.mark.parametrize("readout", ["last", "all"])

@@ -39,7 +39,7 @@ class Perceptron(nn.Module):
         dropout: share of the entries that are dropped between blocks.
         norm: what ends a block: "layer" (LayerNorm), "batch" (BatchNorm) or "none".
         zero_bias: biases begin at zero. Drawn ones outweigh the features of a node where a row
-            sums to one: after LayerNorm two nodes then begin with a cosine of 0.9 and more.
+            sums to one: after LayerNorm any two nodes then begin with a cosine of about 0.9.
         convolutions: how many of the first blocks also average over a node's neighbours,
             $\hat A\,\mathrm{dropout}(h) W$: with 0, f sees each node alone.
     """
