@@ -81,7 +81,8 @@ def _options(
         typer.Option("--version", help="Print the version.", callback=_tell_version, is_eager=True),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of a mistake, with any command.")
+        bool,
+        typer.Option("--debug", help="Show the traceback of an error; works with every command."),
     ] = False,
 ) -> None:
     pass
