@@ -105,6 +105,16 @@ def test_every_import_in_the_pages_works() -> None:
         exec(line, {})
 
 
+@pytest.mark.parametrize("name", ["docs/how-a-run-flows.md", "CONTRIBUTING.md"])
+def test_every_file_that_a_page_names_is_there(name: str) -> None:
+    root = DOCS.parent
+    text = (root / name).read_text(encoding="utf-8")
+    found = set(re.findall(r"(?<![\w/.-])[a-z_]+(?:/[a-z_0-9-]+)*\.(?:py|md)\b", text))
+    assert len(found) > 5
+    places = (root, root / "src/muxgcl")
+    assert [file for file in found if not any((place / file).is_file() for place in places)] == []
+
+
 def test_every_promise_of_reliability_names_a_test_that_is_there() -> None:
     named = re.findall(
         r"\| `(\S+\.py)::(test_\w+)` \|", (DOCS / "reliability.md").read_text("utf-8")
