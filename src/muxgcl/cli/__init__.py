@@ -1,4 +1,4 @@
-"""The command line: `muxgcl run GRAPH` and its parts."""
+"""The command line: parses arguments, calls `app` and its neighbours, prints what came out."""
 
 import os
 import signal
