@@ -6,6 +6,8 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
+STOPPED = 128  # a status above it: a signal ended the command
+
 
 def main() -> None:
     """Run the command line and leave with its status; what it needs is loaded here.
@@ -34,6 +36,10 @@ def main() -> None:
         print(f"muxgcl: standard output: {error.strerror or error}", file=sys.stderr)
         _forget_output()
         status = 2
+    if status > STOPPED:  # threads may be inside a library, which must not be torn down under them
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+        os._exit(status)
     sys.exit(status)
 
 
