@@ -154,6 +154,7 @@ def tables_of(
     took = {
         "preset": plan.preset,
         "settings": asdict(plan.settings) | asdict(plan.train),
+        "sample": plan.anchors,
         "seconds": [round(before.seconds, 2), round(fitted.seconds, 2)],
     }
     yield plan.method, {"in training": full.numpy(), **cases}, took
@@ -175,6 +176,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help=f"at most {PARTS}")
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--epochs", type=int, default=None)
+    parser.add_argument("--sample", type=int, default=None, help="as --anchors and --negatives")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--data-root", type=Path, default=None)
     parser.add_argument("--record", type=Path, required=True)
@@ -194,6 +196,8 @@ def main() -> None:
                 graph=Graph.from_data(parted.rest),
                 seed=FIRST_SEED + part,
                 device=args.device,
+                anchors=args.sample,
+                keys=args.sample,
             )
             for method, tables, took in tables_of(data, parted, plan, device):
                 row = {
