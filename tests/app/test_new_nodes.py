@@ -175,3 +175,40 @@ def test_mistakes_about_new_nodes_are_one_line(parts: Path, run: Path, tmp_path:
         muxgcl.embed(run, new_nodes=few)
     with pytest.raises(UserError, match="columns of the table of new nodes"):
         muxgcl.embed(run, new_nodes=new, load=LoadOptions(features=new))
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize(("directed", "typed"), [(True, False), (False, True), (True, True)])
+def test_directions_types_and_weights_of_new_edges_are_those_of_the_whole_graph(
+    tmp_path: Path, directed: bool, typed: bool, weighted: bool
+) -> None:
+    data, chance = planted(nodes=60), np.random.default_rng(3)
+    pairs = data.edge_index.T.numpy()
+    edges = pd.DataFrame(pairs, columns=["sender", "recipient"])[chance.random(len(pairs)) < 0.7]
+    edges["strength"] = chance.uniform(0.5, 2, len(edges)).astype(np.float32)
+    edges["kind"] = chance.choice(["call", "mail"], len(edges))
+    nodes = pd.DataFrame(data.x.numpy()).assign(key=np.arange(60))
+    old = (edges[["sender", "recipient"]] < KEPT).all(axis=1)
+    files = {"e": edges[old], "n": nodes[:KEPT], "ne": edges[~old], "nn": nodes[KEPT:]}
+    for name, frame in {**files, "all-e": edges, "all-n": nodes}.items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    load = LoadOptions(
+        features=tmp_path / "n.csv",
+        id_column="key",
+        directed=directed,
+        edge_type_column="kind" if typed else None,
+        weight_column="strength" if weighted else None,
+    )
+    run = muxgcl.run(tmp_path / "e.csv", replace(OPTIONS, out=tmp_path / "run"), load=load).path
+    # the columns are called as in the run
+    found = muxgcl.embed(run, new_nodes=tmp_path / "nn.csv", new_edges=tmp_path / "ne.csv")
+    whole = replace(load, features=tmp_path / "all-n.csv")
+    want = muxgcl.embed(run, tmp_path / "all-e.csv", load=whole)
+    assert found.ids.tolist() == want.ids.tolist()[KEPT:]
+    np.testing.assert_allclose(found.table, want.table[KEPT:], atol=1e-5)
+    if typed:
+        with pytest.raises(UserError, match="name the column of types"):
+            muxgcl.embed(run, new_nodes=tmp_path / "nn.csv", new_edges=[(50, 0)])
+        strange = edges[~old].assign(kind="letter")
+        with pytest.raises(UserError, match="types of edges call, mail, this graph has"):
+            muxgcl.embed(run, new_nodes=tmp_path / "nn.csv", new_edges=strange)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from muxgcl.app.options import LoadOptions
 from muxgcl.errors import UserError
@@ -173,7 +174,11 @@ def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:
     columns = NodeColumns(options.id_column, options.label_column, features=False)
     table = read_nodes(options.labels, "the labels", columns, options.header)
     ids = loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist()
-    y, names = classes(labels_of(table, ids, "the graph"))
+    return with_labels(loaded, *classes(labels_of(table, ids, "the graph")))
+
+
+def with_labels(loaded: Loaded, y: NDArray[np.int64], names: list[str] | None) -> Loaded:
+    """The same graph with these classes, -1 for none."""
     tensors = Tensors(**{name: loaded.tensors[name] for name in loaded.tensors.keys()})  # noqa: SIM118
     tensors.y = torch.from_numpy(y)
     return replace(loaded, tensors=tensors, label_names=names)
