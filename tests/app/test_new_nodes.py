@@ -1,7 +1,9 @@
 """New nodes of a run's graph: as if the whole graph had been given, without training again."""
 
 import csv
+import sys
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,10 @@ from cli_cases import ask
 
 import muxgcl
 from muxgcl import LoadOptions, RunOptions, UserError
+from muxgcl.graph import Graph
 from muxgcl.io import planted
+from muxgcl.runs.committee import fit_members
+from muxgcl.runs.plan import Plan
 
 OPTIONS = RunOptions(
     method="mux-hop",
@@ -212,3 +217,54 @@ def test_directions_types_and_weights_of_new_edges_are_those_of_the_whole_graph(
         strange = edges[~old].assign(kind="letter")
         with pytest.raises(UserError, match="types of edges call, mail, this graph has"):
             muxgcl.embed(run, new_nodes=tmp_path / "nn.csv", new_edges=strange)
+
+
+def test_the_benchmark_embeds_hidden_nodes_as_the_command_line_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_from_file_location(
+        "hiding", Path(__file__).parents[2] / "benchmarks" / "new_nodes.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    hiding = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "hiding", hiding)
+    spec.loader.exec_module(hiding)
+    data = planted(nodes=60)
+    parted = hiding.hide(data, 3)
+    assert (len(parted.hidden), len(parted.kept)) == (6, 54)
+    assert set(parted.hidden.tolist()).isdisjoint(hiding.hide(data, 4).hidden.tolist())
+    graph = Graph.from_data(parted.rest)
+    plan = Plan.make("mux-hop", "quick", "e", OPTIONS.overrides, graph=graph, device="cpu")
+    committee, known, _ = fit_members(plan, graph)
+    rows = hiding.embed_hidden(committee, parted, graph.device)
+
+    def table(name: str, nodes: np.ndarray, first: int) -> Path:
+        frame = pd.DataFrame(data.x[nodes].numpy()).add_prefix("f")
+        frame.insert(0, "id", np.arange(first, first + len(nodes)))
+        frame.to_csv(tmp_path / name, index=False)
+        return tmp_path / name
+
+    def links(name: str, ends: np.ndarray) -> str:
+        frame = pd.DataFrame(ends.T, columns=["source", "target"])
+        frame.to_csv(tmp_path / name, index=False)
+        return str(tmp_path / name)
+
+    old = table("n.csv", parted.kept, 0)
+    new = str(table("nn.csv", parted.hidden, len(parted.kept)))
+    edges = links("e.csv", parted.rest.edge_index.numpy())
+    out = replace(OPTIONS, out=tmp_path / "run")
+    trained = muxgcl.run(edges, out, load=LoadOptions(features=old))
+    np.testing.assert_allclose(trained.embedding, known.numpy(), atol=1e-5)
+    for case, ends in parted.links.items():
+        words = ["embed", str(trained.path), "--new-nodes", new, "--out", str(tmp_path / "z.npy")]
+        words += [] if ends is None else ["--new-edges", links("ne.csv", ends)]
+        assert ask(capsys, *words)[0] == 0
+        np.testing.assert_allclose(np.load(tmp_path / "z.npy"), rows[case], atol=1e-5)
+    assert not np.allclose(rows["all edges"], rows["no edges"], atol=1e-3)
+    whole = hiding.in_order(known.numpy(), rows["all edges"], parted)
+    np.testing.assert_array_equal(whole[parted.hidden], rows["all edges"])
+    splits = hiding.splits_of(data.y.numpy(), parted, 3)
+    for split in splits:
+        assert set(np.r_[split.train, split.val].tolist()) <= set(parted.kept.tolist())
+        assert set(np.r_[split.test, split.aside].tolist()) <= set(parted.hidden.tolist())
