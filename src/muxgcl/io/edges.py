@@ -97,9 +97,9 @@ def place_among(edges: EdgeList, nodes: Ids, table: str) -> tuple[Positions, Pos
     absent = np.flatnonzero((ends[0] < 0) | (ends[1] < 0))
     if len(absent):
         row = int(absent[0])
-        ids = edges.source if ends[0][row] < 0 else edges.target
+        ids, found = (edges.source, ends[0]) if ends[0][row] < 0 else (edges.target, ends[1])
         hint = " (is that line a header?)" if edges.headless and row == 0 else ""
-        if not hint and edges.wider and row == 0:
+        if not hint and edges.wider and (found < 0).all():
             hint = " (--source and --target name the columns)"
         if not hint and not isinstance(ids, list) and _counted_from_one(edges, nodes):
             hint = " (rows are counted from 0)"
