@@ -240,3 +240,22 @@ def test_the_shell_completes_methods_and_datasets() -> None:
             check=False,
         )
         assert done.stdout.split() == [want]
+
+
+@pytest.mark.parametrize(("given", "want"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_of_a_command_sleep_while_they_wait_unless_told_otherwise(
+    given: str | None, want: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before torch is loaded: it reads the variable once."""
+    code = (
+        "import os, sys; from muxgcl.cli import main; assert 'torch' not in sys.modules\n"
+        "sys.argv = ['muxgcl', '--version']\n"
+        "try: main()\n"
+        "finally: print(os.environ['OMP_WAIT_POLICY'])"
+    )
+    monkeypatch.setenv("PYTHONPATH", SOURCE)
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.split()[-1] == want

@@ -18,7 +18,7 @@ from muxgcl.kernels import Sample
 from muxgcl.methods import Context, mux_hop, total
 from muxgcl.methods.mux_hop import MuxHop, MuxHopConfig
 from muxgcl.nn import field
-from muxgcl.nn.perceptron import spread
+from muxgcl.nn.perceptron import Perceptron, spread
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.settings import TrainConfig
 from muxgcl.seeding import seeded
@@ -348,15 +348,15 @@ def test_rows_of_a_sample_are_those_of_the_whole_graph(
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize(("dropout", "norm"), [(0.0, "layer"), (0.5, "layer"), (0.5, "batch")])
 def test_blocks_of_rows_give_the_loss_and_the_gradient_of_all_rows_at_once(
-    dropout: float, sparse: bool, monkeypatch: pytest.MonkeyPatch
+    dropout: float, norm: str, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With chance inside f too: the backward pass computes the same blocks again."""
     graph = graph_of(40)
     if not sparse:
         graph = replace(graph, features=graph.dense_features())
-    method = method_of(graph, dropout=dropout, drop_features=dropout)
+    method = method_of(graph, dropout=dropout, drop_features=dropout, norm=norm)
     graph = method.scaled(graph)
     propagation = dropped(graph, (0.4, 0.4), 0.0).propagation
     rows, parameters = Sample(torch.arange(9), 9, 9, 40).rows(2), list(method.parameters())
@@ -368,7 +368,7 @@ def test_blocks_of_rows_give_the_loss_and_the_gradient_of_all_rows_at_once(
             sizes.append(len(rows))
             if not keep:
                 return field.in_blocks(network, rows, block)
-            return torch.cat([network(some) for some in rows.split(block)])
+            return torch.cat([network(some) for some in rows.tensor_split(-(-len(rows) // block))])
 
         monkeypatch.setattr(mux_hop, "in_blocks", in_blocks)
         with seeded(5):
@@ -384,11 +384,48 @@ def test_blocks_of_rows_give_the_loss_and_the_gradient_of_all_rows_at_once(
         assert_close(found(7, keep=False), found(1000, keep=False), rtol=1e-4, atol=1e-5)
 
 
-def test_batch_normalisation_and_convolutions_are_not_cut_into_blocks() -> None:
+def test_convolutions_are_not_cut_into_blocks() -> None:
     graph = graph_of()
-    assert method_of(graph).encoder.sees_rows_alone
-    assert not method_of(graph, norm="batch").encoder.sees_rows_alone
-    assert not method_of(graph, convolutions=1).encoder.sees_rows_alone
+    assert method_of(graph, norm="batch").encoder.takes_blocks
+    assert not method_of(graph, convolutions=1).encoder.takes_blocks
+
+
+def test_no_block_has_a_single_row_which_batch_normalisation_could_not_take() -> None:
+    sizes: list[int] = []
+
+    def network(rows: Tensor) -> Tensor:
+        sizes.append(len(rows))
+        return rows[:, None].float()
+
+    rows = torch.arange(15)
+    assert torch.equal(field.in_blocks(network, rows, 7), rows[:, None].float())
+    assert sizes == [5, 5, 5]
+
+
+def test_with_zero_biases_the_size_of_the_features_is_forgotten_at_the_start() -> None:
+    """LayerNorm and PReLU follow a product: doubled features give the same rows."""
+    graph = graph_of()
+    double = replace(graph, features=2 * graph.dense_features())
+    found = {}
+    for zero in (True, False):
+        method = method_of(graph, zero_bias=zero, row_normalize=False, readout="all")
+        found[zero] = [method.embed(g) for g in (graph, double)]
+    assert_close(found[True][1], found[True][0], rtol=1e-3, atol=1e-4)
+    assert not torch.allclose(found[False][1], found[False][0], rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize(("zero", "least", "most"), [(False, 0.8, 1.0), (True, 0.0, 0.1)])
+def test_nodes_begin_alike_where_biases_are_drawn_and_apart_where_they_are_zero(
+    zero: bool, least: float, most: float
+) -> None:
+    """Sixteen of a thousand words a node, rows that sum to one: as in the block model."""
+    with seeded(0):
+        words = (torch.rand(60, 1000) < 0.016).float()
+        encoder = Perceptron(1000, 256, hidden=512, zero_bias=zero)
+        graph = replace(graph_of(60), features=words / words.sum(1, keepdim=True))
+        unit = torch.nn.functional.normalize(encoder.embed(clean(graph)), dim=1)
+    cosine = (unit @ unit.T)[~torch.eye(60, dtype=torch.bool)].mean()
+    assert least < cosine < most
 
 
 @pytest.mark.parametrize("readout", ["last", "all"])

@@ -8,7 +8,7 @@ import torch
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.methods.grace import GraceConfig
 from muxgcl.methods.mux_gcl import MuxGclConfig
-from muxgcl.runs.auto import choose
+from muxgcl.runs.auto import Profile, choose, settings_like
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.settings import TrainConfig, preset, split_settings
 
@@ -98,3 +98,14 @@ def test_auto_leaves_other_methods_their_published_defaults(method: str) -> None
     plan = Plan.make(method, "auto", graph=ring(20, 4))
     want = preset(method, "paper", "default")
     assert [plan.train, plan.settings] == split_settings(want, TrainConfig, type(plan.settings))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "norm", "zero_bias"), [(50_000, "layer", False), (50_001, "batch", True)]
+)
+def test_a_large_graph_learns_from_samples_of_centred_rows(
+    nodes: int, norm: str, zero_bias: bool
+) -> None:
+    settings, choices = settings_like(Profile(nodes, 20.0, 0.014), 100)
+    assert (settings["norm"], settings["zero_bias"]) == (norm, zero_bias)
+    assert ("zero_bias" in [choice.key for choice in choices]) == zero_bias

@@ -13,6 +13,9 @@ def main() -> None:
     Loading takes seconds, in which Ctrl-C is one line as well. What was printed is on its way only
     once standard output has taken it: a full disk says so here.
     """
+    # read once, when torch is loaded: threads that spin while they wait for each other make an
+    # epoch many times slower where other programs use the cores too
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal shows \\xe9

@@ -65,6 +65,7 @@ class MuxHopConfig(AffinityConfig):
     hidden: int = 2048  # width between its blocks
     width: int = 1024  # of each scale
     norm: Norm = "layer"
+    zero_bias: bool = False  # biases begin at zero: nodes differ from the start
     row_normalize: bool = True  # divide each row of features by its sum
     drop_features: float = 0.4  # share of single entries, in each view
     dropout: float = 0.4  # between the perceptron's blocks
@@ -119,6 +120,7 @@ class MuxHop(Method):
             depth=cfg.depth,
             dropout=cfg.dropout,
             norm=cfg.norm,
+            zero_bias=cfg.zero_bias,
             convolutions=cfg.convolutions,
         )
         self.average = deepcopy(self.encoder).requires_grad_(False) if cfg.ema else None
@@ -213,8 +215,8 @@ class MuxHop(Method):
             nodes = self.encoder(part, field.hops[:below])
             return self.projector.mix(nodes) if mixed else nodes
 
-        alone = self.encoder.sees_rows_alone
-        size = block_rows(self.encoder.widths) if alone else len(field.rows[0])
+        whole = not self.encoder.takes_blocks
+        size = len(field.rows[0]) if whole else block_rows(self.encoder.widths)
         table, found = in_blocks(start, field.rows[0], size), {}
         for k in range(max(wanted) + 1):
             table = field.hops[below + k - 1] @ table if k > 0 else table

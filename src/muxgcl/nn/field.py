@@ -111,14 +111,16 @@ def block_rows(widths: Sequence[int]) -> int:
 def in_blocks(
     network: Callable[[Rows], Float[Tensor, "_ d"]], rows: Rows, size: int
 ) -> Float[Tensor, "m d"]:
-    """What a network that sees each row alone makes of the rows, so many at a time.
+    """What a network makes of the rows, at most so many at a time, in blocks of equal size.
 
     What it computed on the way is thrown away and computed again in the backward pass, with the
     same random numbers: memory holds the tables of one block. A single block is kept as it is.
+    Running statistics of batch normalisation move twice in a step then, towards the same values.
     """
     if len(rows) <= size:
         return network(rows)
-    return torch.cat([checkpoint(network, some, use_reentrant=False) for some in rows.split(size)])
+    blocks = rows.tensor_split(-(-len(rows) // size))
+    return torch.cat([checkpoint(network, some, use_reentrant=False) for some in blocks])
 
 
 def inputs(view: View, rows: Rows) -> Float[Tensor, "n f"]:

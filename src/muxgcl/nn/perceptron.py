@@ -38,6 +38,8 @@ class Perceptron(nn.Module):
         depth: how many blocks; at least 1.
         dropout: share of the entries that are dropped between blocks.
         norm: what ends a block: "layer" (LayerNorm), "batch" (BatchNorm) or "none".
+        zero_bias: biases begin at zero. Drawn ones outweigh the features of a node where a row
+            sums to one: after LayerNorm any two nodes then begin with a cosine of about 0.9.
         convolutions: how many of the first blocks also average over a node's neighbours,
             $\hat A\,\mathrm{dropout}(h) W$: with 0, f sees each node alone.
     """
@@ -51,6 +53,7 @@ class Perceptron(nn.Module):
         depth: int = 2,
         dropout: float = 0.0,
         norm: Norm = "layer",
+        zero_bias: bool = False,
         convolutions: int = 0,
     ) -> None:
         super().__init__()
@@ -70,7 +73,8 @@ class Perceptron(nn.Module):
         for a, b in pairwise(widths):  # drawn as torch's Linear does
             bound = max(a, 1) ** -0.5
             self.weights.append(torch.empty(a, b).uniform_(-bound, bound))
-            self.biases.append(torch.empty(b).uniform_(-bound, bound))
+            drawn = torch.empty(b).uniform_(-bound, bound)
+            self.biases.append(torch.zeros(b) if zero_bias else drawn)
         self.acts = nn.ModuleList(nn.PReLU() for _ in widths[1:])
         kinds = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d, "none": nn.Identity}
         self.norms = nn.ModuleList(kinds[norm](b) for b in widths[1:])
@@ -81,9 +85,9 @@ class Perceptron(nn.Module):
         return [weight.shape[1] for weight in self.weights]
 
     @property
-    def sees_rows_alone(self) -> bool:
-        """Whether a row comes out the same whatever other rows there are, in training too."""
-        return not self.convolutions and not isinstance(self.norms[0], nn.BatchNorm1d)
+    def takes_blocks(self) -> bool:
+        """Whether its rows may come in blocks; batch normalisation then goes by the block."""
+        return not self.convolutions
 
     def forward(self, view: View, hops: Sequence[SparseMatrix] | None = None) -> Nodes:
         """Nodes of a view in training; `hops` may lead to other rows at each convolution."""

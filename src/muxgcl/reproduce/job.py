@@ -48,7 +48,13 @@ def _affinity(name: str) -> Overrides:
 
 
 # settings that came after the first records: at these values a record does not state them
-LATER = {"readout": "last", "readout_weights": [], "readout_features": 0.0, "readout_raw": 0.0}
+LATER = {
+    "readout": "last",
+    "readout_weights": [],
+    "readout_features": 0.0,
+    "readout_raw": 0.0,
+    "zero_bias": False,
+}
 # what a variant changes in its method's settings
 VARIANTS: dict[str, Callable[[Any], Overrides]] = {
     "full": lambda cfg: {},

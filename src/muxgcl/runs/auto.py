@@ -153,6 +153,8 @@ def settings_like(
     if profile.nodes > LARGE:
         why = f"the graph is large ({profile.nodes:,} nodes)"
         change("anchors", "last", why)
+        for key, value in (("norm", "batch"), ("zero_bias", True)):  # a sample learns sooner
+            change(key, value, why)
         change("hidden", min(settings["hidden"], 1024), why)
         change("width", min(settings["width"], 512), why)
         change("epochs", min(settings["epochs"], 300), why)

@@ -185,8 +185,7 @@ def _blocks(
 ) -> tuple[float, int]:
     """What share of f's tables is there at a time, and how often each is computed again."""
     cfg = plan.settings
-    alone = not cfg.convolutions and cfg.norm != "batch"
-    if not alone or not _in_part(plan, graph, sampled):
+    if cfg.convolutions or not _in_part(plan, graph, sampled):
         return 1.0, 0
     share = block_rows(shape.widths[1:]) / max(1, rows)
     return (share, 1) if share < 1 else (1.0, 0)
