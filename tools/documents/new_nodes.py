@@ -65,15 +65,15 @@ def _cells(rows: list[dict[str, Any]]) -> list[str]:
 def _how(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return f"{DASH}: not run yet."
-    seeds = sorted({row["seed"] for row in rows})
     splits = ", ".join(sorted({str(row["splits"]) for row in rows}))
     counted: dict[str, dict[int, int]] = defaultdict(dict)
     for row in rows:
         counted[row["dataset"]][row["seed"]] = row["counted"]
     nodes = ", ".join(f"{sum(counted[g].values()):,} of {NAMES[g]}" for g in NAMES if g in counted)
-    many = f"{len(seeds)} seeds" if len(seeds) > 1 else "one seed"
+    counts = sorted({len({r["seed"] for r in rows if r["dataset"] == g}) for g in counted})
+    many = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else f"{counts[0]} seeds"
     return (
-        f"Up to {many}, each with another tenth hidden, by {splits} draws of the nodes that the "
+        f"{many}, each with another tenth hidden, by {splits} draws of the nodes that the "
         "probe learns from and is tuned on (a tenth of the known nodes each). Counted are hidden "
         f"nodes of the report half ({nodes} in all); in brackets the difference to the same nodes "
         "where the whole graph was trained on. With so few nodes a point is within chance."
