@@ -12,7 +12,7 @@ demo: $(VENV)/.base
 	$(BIN)/muxgcl run cora --preset quick --out runs/demo --overwrite --controls
 
 test: check
-	$(BIN)/python -m pytest -n 2 -q -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # also what takes minutes: every method on PubMed under a memory limit, every command killed at every write, full disks

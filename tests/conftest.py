@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from jaxtyping import config, install_import_hook
+from jaxtyping import config
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -22,7 +22,9 @@ def checked_modules() -> list[str]:
 
 
 if find_spec("beartype"):  # a GPU machine may lack it
-    install_import_hook(checked_modules(), "shape_checks.checked")  # before our first import
+    from shape_checks import install
+
+    install(checked_modules())  # before our first import
 
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # before Triton is imported

@@ -4,10 +4,33 @@ Plain types are mypy's: tests hand wrong ones in on purpose, to see them refused
 """
 
 from collections.abc import Callable
+from inspect import isclass
 from typing import Any, get_args
 
+import jaxtyping
 from beartype import beartype
-from jaxtyping import AbstractArray
+from jaxtyping import AbstractArray, install_import_hook, jaxtyped
+
+
+def install(modules: list[str]) -> None:
+    """Check the shapes in these modules, once they are imported.
+
+    jaxtyping binds the arguments of every function to their names, which takes longer than many
+    functions themselves; those that name no shape are left as they are.
+    """
+    jaxtyping.jaxtyped = _jaxtyped
+    install_import_hook(modules, "shape_checks.checked")
+
+
+def _jaxtyped(*, typechecker: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(thing: Any) -> Any:
+        function = thing.__init__ if isclass(thing) else thing
+        hints = getattr(function, "__annotations__", None)
+        if hints is not None and not any(map(_names_shape, hints.values())):
+            return thing
+        return jaxtyped(thing, typechecker=typechecker)
+
+    return decorate
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:

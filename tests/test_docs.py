@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import typer
 
 pytest.importorskip("mkdocs", reason="the documentation's tools are not installed")
 pytest.importorskip("latex2mathml", reason="the documentation's tools are not installed")
@@ -54,6 +55,64 @@ def test_the_tutorial_runs_from_its_first_block_to_its_last(
     assert "made undirected" in said
     assert "most of the nearest are in" in capsys.readouterr().out
     assert (tmp_path / "runs/people/report.html").is_file()
+
+
+# `muxgcl run ...` in a block or between backticks, to the end of its (continued) line
+TYPED = re.compile(r"(?:^|`|-m |bin/)muxgcl ((?:[^`\n\\]|\\\n)+)", re.M)
+
+
+def typed() -> list[tuple[Path, list[str]]]:
+    """Every command line in the pages, as words; comments are left out."""
+    pages = [*DOCS.rglob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]
+    return [
+        (page, line.replace("\\\n", " ").split("#")[0].replace("'", "").split())
+        for page in pages
+        for line in TYPED.findall(re.sub(r"^ {4}", "", page.read_text("utf-8"), flags=re.M))
+    ]
+
+
+def test_every_command_in_the_pages_exists_with_its_options() -> None:
+    commands = module(DOCS / "hooks/commands.py")
+    root = typer.main.get_command(commands.app)
+    known = {
+        tuple(name.split()[1:]): {word for option in node.params for word in option.opts}
+        | {word for option in node.params for word in option.secondary_opts}
+        for name, node, _ in commands.walk(root.context_class(root, info_name="muxgcl"))
+    }
+    wrong, seen = [], set()
+    for page, words in typed():
+        name = next((tuple(words[:n]) for n in (2, 1) if tuple(words[:n]) in known), None)
+        if name is None:
+            if words[0] not in {first for first, *_ in known} | {"COMMAND"}:
+                wrong.append(f"{page.name}: muxgcl {' '.join(words)}")
+            continue
+        seen.add(name[0])
+        options = [word.split("=")[0].rstrip(".,;:)") for word in words if word.startswith("-")]
+        wrong += [f"{page.name}: {name} {o}" for o in options if o not in {*known[name], "--help"}]
+    assert wrong == []
+    assert {"run", "embed", "tune", "report", "reproduce", "bench", "datasets"} <= seen
+
+
+def test_every_import_in_the_pages_works() -> None:
+    lines = {
+        line
+        for page in DOCS.rglob("*.md")
+        for block in BLOCK.finditer(page.read_text(encoding="utf-8"))
+        for line in re.findall(r"^(?:from|import) muxgcl.*", block["code"], re.M)
+    }
+    assert len(lines) > 8
+    for line in lines:
+        exec(line, {})
+
+
+@pytest.mark.parametrize("name", ["docs/how-a-run-flows.md", "CONTRIBUTING.md"])
+def test_every_file_that_a_page_names_is_there(name: str) -> None:
+    root = DOCS.parent
+    text = (root / name).read_text(encoding="utf-8")
+    found = set(re.findall(r"(?<![\w/.-])[a-z_]+(?:/[a-z_0-9-]+)*\.(?:py|md)\b", text))
+    assert len(found) > 5
+    places = (root, root / "src/muxgcl")
+    assert [file for file in found if not any((place / file).is_file() for place in places)] == []
 
 
 def test_every_promise_of_reliability_names_a_test_that_is_there() -> None:

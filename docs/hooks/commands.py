@@ -26,8 +26,8 @@ the same.
   JSON object, and nothing else is written there.
 - A mistake is one line on standard error that says what was expected and what came, and exit
   status 2. `--debug`, anywhere on the line, adds the traceback.
-- Ctrl-C or SIGTERM stops at the end of an epoch, keeps a checkpoint, says how to go on, and exits
-  with 130.
+- Ctrl-C or SIGTERM stops at the end of an epoch, keeps a checkpoint, prints the command that
+  continues the run, and exits with status 130 or 143.
 """
 
 

@@ -44,7 +44,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         params: settings that differ from the preset, such as `{"width": 256}`.
         epochs: how long to train; the preset's length by default.
         lr: learning rate; the preset's by default.
-        members: train so many seeds, counted up, and put their rows side by side.
+        members: train this many seeds and put their embeddings side by side.
         output_width: columns of the embedding: what is read out is compressed by a linear map that
             is learned on the training graph; all columns by default.
         device: "auto", "cpu", "cuda" or "cuda:N".

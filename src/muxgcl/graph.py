@@ -237,7 +237,7 @@ class Graph:
 
     @classmethod
     def from_data(cls, data: AnyData) -> Self:
-        """Check a graph at the door, PyG's or ours, and prepare it for training."""
+        """Check a graph, PyG's or ours, and prepare it for training."""
         x, edge_index = data.x, data.edge_index
         if x is None or edge_index is None:
             raise UserError("a graph needs node features `x` and an `edge_index`")

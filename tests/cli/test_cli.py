@@ -324,13 +324,20 @@ def test_test_labels_change_the_test_score_alone(tmp_path: Path) -> None:
     assert torch.equal(one, two)
 
 
-def test_the_program_starts_as_a_module() -> None:
+def test_the_program_starts_as_a_module_without_what_takes_seconds_to_load() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "muxgcl", "run", "corra"],
+        [sys.executable, "-X", "importtime", "-m", "muxgcl", "run", "corra"],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith("muxgcl: unknown dataset")
+    lines = done.stderr.splitlines()
+    imports = [line for line in lines if line.startswith("import time:")]
+    (told,) = (line for line in lines if line not in imports)
+    assert told.startswith("muxgcl: unknown dataset")
+    loaded = {line.rpartition("|")[2].strip() for line in imports}
+    assert "torch" in loaded
+    slow = {"matplotlib", "optuna", "pandas", "pyarrow", "sklearn", "torch_geometric"}
+    assert not loaded & slow

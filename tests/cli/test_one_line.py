@@ -274,3 +274,19 @@ def test_ctrl_c_while_the_program_loads_is_one_line(wait: float) -> None:
         return
     assert (status, len(err.splitlines())) == (130, 1), err
     assert err.startswith("muxgcl: ")
+
+
+BUSY = """
+import threading, time
+from muxgcl.cli import app, main
+def stopped(words):
+    threading.Thread(target=time.sleep, args=(600,)).start()  # a probe inside a library
+    return 143
+app.run_given = stopped
+main()
+"""
+
+
+def test_a_stopped_command_does_not_wait_for_its_threads_nor_tear_down_what_they_use() -> None:
+    done = subprocess.run([sys.executable, "-c", BUSY], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (143, "")

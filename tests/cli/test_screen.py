@@ -220,7 +220,7 @@ def test_the_help_page_fits_80_columns_in_groups(capsys: pytest.CaptureFixture[s
     for group in ("Training", "Run folder", "Scores", "Reading files", "Output"):
         assert f"─ {group} ─" in done.stdout
     line = next(line for line in done.stdout.splitlines() if "--quiet" in line)
-    assert line.strip("│ ").split() == ["--quiet", "No", "progress."]  # no type behind a flag
+    assert line.strip("│ ").split() == ["--quiet", "Show", "no", "progress."]  # no type
     assert max(line.find("The seed of the splits") for line in done.stdout.splitlines()) <= 45
 
 

@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import get_args
 
 import networkx as nx
 import numpy as np
@@ -15,7 +16,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muxgcl.cli.options import GraphName
 from muxgcl.errors import UserError
+from muxgcl.io import sources
 from muxgcl.io.load import Loaded, load
 
 patient = settings(deadline=None, max_examples=60)
@@ -151,8 +154,8 @@ def is_one_line(said: str) -> bool:
     return "\n" not in said and len(said) < 600
 
 
-GRAPHS = ["g.csv", "g.tsv", "g.txt", "g.parquet", "g.npz", "g.graphml", "g.gexf"]
-TABLES = ["n.csv", "n.tsv", "n.parquet", "n.npy", "n.npz"]
+GRAPHS = [f"g{suffix}" for suffix in sources.GRAPHS]
+TABLES = [f"n{suffix}" for suffix in sources.NODES]
 scribble = st.text(st.sampled_from("01ab2,;\t\n\r \"'#.-_eniNAéx"), max_size=80)
 
 
@@ -198,7 +201,13 @@ def saved(write: Callable[[Path], object], name: str) -> bytes:
 
 
 TABLE = pd.DataFrame({"id": [0, 1, 2], "n": [1.5, 2.5, 0.0], "t": ["x", "y", "x"]})
+LINES = TABLE.to_csv(index=False).encode()
 WHOLE = {
+    **{f"g{suffix}": b"a b 2\nb c 1\n" for suffix in (".txt", ".edges", ".edgelist")},
+    **{f"n{suffix}": LINES for suffix in (".csv", ".txt", ".edges", ".edgelist")},
+    "n.tsv": LINES.replace(b",", b"\t"),
+    "g.csv": b"source,target\na,b\nb,c\n",
+    "g.tsv": b"a\tb\nb\tc\n",
     "g.graphml": saved(lambda path: nx.write_graphml(small(), path), "g.graphml"),
     "g.gexf": saved(lambda path: nx.write_gexf(small(), path), "g.gexf"),
     "g.npz": saved(lambda path: sp.save_npz(path, sp.csr_array(np.eye(4)[[1, 2, 3, 0]])), "g.npz"),
@@ -206,6 +215,24 @@ WHOLE = {
     "n.npy": saved(lambda path: np.save(path, np.eye(3)), "n.npy"),
     "n.parquet": saved(lambda path: TABLE.to_parquet(path), "n.parquet"),
 }
+WHOLE["g.parquet"] = saved(
+    lambda path: pd.DataFrame({"a": [0, 1], "b": [1, 2]}).to_parquet(path), "g.parquet"
+)
+WHOLE |= {"n.pq": WHOLE["n.parquet"], "g.pq": WHOLE["g.parquet"]}
+
+
+def test_every_format_has_a_whole_file_to_damage() -> None:
+    assert set(WHOLE) == {*GRAPHS, *TABLES}
+
+
+def test_every_format_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "data-formats.md").read_text(encoding="utf-8")
+    listed = page.split("## Where a graph comes from")[1].split("\n## ")[0]
+    assert [suffix for suffix in (*sources.GRAPHS, *sources.NODES) if suffix not in listed] == []
+    said = get_args(GraphName)[1].help
+    for reader in set(sources.GRAPHS.values()):  # the help names at least one suffix of each
+        suffixes = [suffix for suffix, other in sources.GRAPHS.items() if other is reader]
+        assert any(suffix in said for suffix in suffixes), suffixes
 
 
 @pytest.mark.parametrize("name", WHOLE)

@@ -1,7 +1,7 @@
 """The readout: which scales become the embedding, and how they lie side by side."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
 from muxgcl.methods import METHODS, Context
 from muxgcl.nn import readout
-from muxgcl.nn.readout import Readout
+from muxgcl.nn.readout import Kind, Readout
 from muxgcl.seeding import seeded
 from muxgcl.sparse import SparseMatrix
 
@@ -64,6 +64,40 @@ def test_features_as_they_are_are_a_block_behind_the_propagated_ones(kind: Any) 
     assert_close(alone, torch.cat([*blocks, 0.75 * unit(x)], 1))
 
 
+# --- what holds for every readout ----------------------------------------------------------------
+
+EVERY = pytest.mark.parametrize("kind", get_args(Kind))
+
+
+@EVERY
+@pytest.mark.parametrize("features", [0.0, 0.25])
+def test_rows_that_are_read_out_in_blocks_are_those_of_the_whole(
+    kind: Kind, features: float
+) -> None:
+    found = scales()
+    made = Readout(kind, (), features, last=2)
+    blocks = list(made.blocks(found, GRAPH, rows=7))
+    assert [len(block) for block in blocks] == [7, 7, 7, 7, 2]
+    assert_close(torch.cat(blocks), made(found, GRAPH))
+
+
+@EVERY
+def test_a_row_is_read_out_from_that_row_of_the_scales_alone(kind: Kind) -> None:
+    found, order = scales(), torch.randperm(30)
+    made = Readout(kind, (), 0.0, last=2)
+    moved = made({k: table[order] for k, table in found.items()}, GRAPH)
+    assert_close(moved, made(found, GRAPH)[order])
+
+
+@EVERY
+@pytest.mark.parametrize("features", [0.0, 0.25])
+def test_a_direction_that_comes_twice_keeps_the_inner_products(kind: Kind, features: float) -> None:
+    found = scales()
+    made = Readout(kind, (), features, last=2)
+    (one,), (two,) = (made.directions([(found, GRAPH)] * times, rows=30) for times in (1, 2))
+    assert_close(two @ two.T, one @ one.T)
+
+
 def test_a_table_of_features_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readout, "FEATURE_BYTES", 100)
     with pytest.raises(UserError, match="features in the readout need a table of 30 x"):
@@ -97,7 +131,7 @@ def test_a_new_graph_is_read_out_with_its_own_features() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (("first", (), 0.0), "readout must be last or all, got 'first'"),
+        (("first", (), 0.0), "readout must be one of last, all.* got 'first'"),
         (("last", (1.0, 1.0, 1.0), 0.0), "readout_weights are for readout all"),
         (("all", (1.0, 1.0), 0.0), "each of the 3 scales"),
         (("all", (1.0, -1.0, 1.0), 0.0), "must not be negative"),

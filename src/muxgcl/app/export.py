@@ -2,7 +2,7 @@ r"""The perceptron of `mux-hop` as an ONNX model: f(x), scale 0 of the embedding
 
 The model takes features [nodes, f] as the run saw them (its encoding.json) and returns, for each
 member of the run, $f(x)$ [nodes, width]. Scale k is $\hat A^k f(X)$: a product with the graph,
-which is left to who uses the model. A node without edges has f(x) at every scale.
+which is left to the user of the model. A node without edges has f(x) at every scale.
 
 Where f sees neighbours too (`convolutions` > 0), the model also takes the entries of
 $\hat A = D^{-1/2}(A + I)D^{-1/2}$: `target` and `source` are the rows and columns [entries],

@@ -1,4 +1,4 @@
-"""Who is told how a run goes on."""
+"""A listener to the events of a run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from muxgcl.runs.loop import Epoch
 
 
 class Observer:
-    """Told of every event of a run, in order; does nothing. Override what is of interest.
+    """Called at every event of a run, in order; does nothing. Override what is of interest.
 
     Example:
         >>> class Losses(Observer):
@@ -21,7 +21,7 @@ class Observer:
         """A phase begins: loading, estimating, preparing, training, scoring, controls or report."""
 
     def step(self, done: int, total: int) -> None:
-        """So many steps of a phase are done (estimating affinities, scoring controls)."""
+        """This many steps of a phase are done (estimating affinities, scoring controls)."""
 
     def note(self, text: str) -> None:
         """One sentence: what was done to the data, a setting and why it was picked."""

@@ -39,7 +39,7 @@ class LoadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How to train, where to keep it, and how to judge it.
+    """How to train, where to keep the run, and how to score it.
 
     Attributes:
         method: one of `muxgcl.METHODS`.
@@ -48,24 +48,25 @@ class RunOptions:
         settings: settings that differ from the preset, such as `{"width": 256}`.
         epochs: how long to train; the preset's length by default.
         seed: of everything random in the run.
-        members: train so many seeds, counted up from `seed`, and put their rows side by side.
+        members: train this many seeds, from `seed` on, and put their embeddings side by side.
         output_width: columns of the embedding: what is read out is compressed by a linear map that
             is learned on the graph; all columns by default.
         device: "auto", "cpu", "cuda" or "cuda:N".
         backend: how to compute the contrast; "auto" takes the fused kernel where it runs.
         capture: whether the training step is captured as a CUDA graph.
-        anchors: how many nodes a step contrasts, drawn anew each time; all by default.
-        negatives: with how many nodes it contrasts them; all by default.
-        exact: contrast all nodes with all, however long it takes. Otherwise a training on a CPU
-            that would take more than about ten minutes samples.
+        anchors: size of the random sample of anchors in each step; all nodes by default.
+        negatives: size of the sample that they are contrasted with; all nodes by default.
+        exact: contrast all nodes with all others, however long it takes. Otherwise training on a
+            CPU samples where it would take more than about ten minutes.
         out: the run folder; under runs/ by default.
-        resume: go on where the run folder stands; a larger `epochs` trains longer.
-        overwrite: replace a run that is there.
+        resume: continue the run in the run folder; a larger `epochs` trains longer.
+        overwrite: replace an existing run.
         score: False to train and embed only.
         protocols: how to classify; "holdout" by default, where there are labels.
         splits: how many random splits "holdout" takes.
         split_seed: of the splits, shared by all methods.
-        controls: whether to score what needs no training; by default where there are labels.
+        controls: whether to score controls that need no training; by default where there are
+            labels.
         report: whether to write report.html.
         log: also send the losses to "tensorboard", "mlflow" or "wandb".
     """

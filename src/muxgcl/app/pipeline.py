@@ -104,7 +104,7 @@ def run_seeds(
     command: str | None = None,
     workers: Workers | None = None,
 ) -> SeedsResult:
-    """The same with so many seeds, counted up from that of the options; a folder each."""
+    """Make several runs, one for each seed from that of the options on; each has its folder."""
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
     several = seeds > 1
@@ -219,7 +219,7 @@ def _ready(job: Job, plan: Plan, run: Run) -> Ready:
 def members_stage(
     job: Job, ready: Ready, run: Run, paper: PaperProtocol | None
 ) -> tuple[Fitted, Tensor]:
-    """Train every member, or go on with the one that was in hand; what it took, the embedding."""
+    """Train every member, or continue with the one in progress; what it took, the embedding."""
     plan, members, tables = ready.plan, [], []
     for k, one in enumerate(plan.of_members()):
         if k:

@@ -1,1 +1,1 @@
-"""Speed and memory, always as ratios within one run: `muxgcl bench kernels` and `bench epoch`."""
+"""Speed and memory, all backends in one process: `muxgcl bench kernels`, `epoch` and `methods`."""

@@ -1,10 +1,12 @@
-"""The command line: `muxgcl run GRAPH` and its parts."""
+"""The command line: parses arguments, calls `app` and its neighbours, prints what came out."""
 
 import os
 import signal
 import sys
 from contextlib import suppress
 from types import FrameType
+
+STOPPED = 128  # a status above it: a signal ended the command
 
 
 def main() -> None:
@@ -37,6 +39,10 @@ def main() -> None:
         print(f"muxgcl: standard output: {error.strerror or error}", file=sys.stderr)
         _forget_output()
         status = 2
+    if status > STOPPED:  # threads may be inside a library, which must not be torn down under them
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+        os._exit(status)
     sys.exit(status)
 
 

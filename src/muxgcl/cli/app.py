@@ -81,7 +81,8 @@ def _options(
         typer.Option("--version", help="Print the version.", callback=_tell_version, is_eager=True),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of a mistake, with any command.")
+        bool,
+        typer.Option("--debug", help="Show the traceback of an error; works with every command."),
     ] = False,
 ) -> None:
     pass
@@ -171,20 +172,20 @@ def _out_of_memory(error: Exception) -> bool:
 
 
 def _to_do(error: BaseException) -> str:
-    """What was being done, and what would need less memory, by the rooms that the fault went by."""
-    rooms = []
+    """What was being done, and what would need less memory, by the modules in the traceback."""
+    modules = []
     step = error.__traceback__
     while step is not None:
-        rooms.append(step.tb_frame.f_globals.get("__name__", ""))
+        modules.append(step.tb_frame.f_globals.get("__name__", ""))
         step = step.tb_next
-    for room, words in LESS.items():
-        if any(name.startswith(f"muxgcl.{room}") for name in rooms):
+    for package, words in LESS.items():
+        if any(name.startswith(f"muxgcl.{package}") for name in modules):
             return words
     return "for this"
 
 
 def _fail(message: str, status: int, debug: bool, *, always: bool = False) -> int:
-    """Tell what is wrong; of several workers the first one does, or who misses another."""
+    """Print what is wrong; of several workers only the first, or one that lost another, does."""
     if debug:
         traceback.print_exc()
     if message and (always or not silent()):  # there is none where the help page was the answer

@@ -86,10 +86,10 @@ def methods(
         list[str] | None, typer.Option(help="Dataset names, or random-N; may be repeated.")
     ] = None,
     device: options.Device = "auto",
-    epochs: Annotated[int, typer.Option(help="Timed epochs of each.")] = TIMED,
-    warm_up: Annotated[int, typer.Option(help="Epochs before them that do not count.")] = WARM_UP,
+    epochs: Annotated[int, typer.Option(help="Timed epochs per method.")] = TIMED,
+    warm_up: Annotated[int, typer.Option(help="Untimed epochs before them.")] = WARM_UP,
     time_limit: Annotated[
-        float | None, typer.Option(help="Begin no new training after this many seconds.")
+        float | None, typer.Option(help="Start no new training after this many seconds.")
     ] = None,
     data_root: f.DataRoot = None,
     record: Record = None,

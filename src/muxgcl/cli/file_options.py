@@ -12,7 +12,7 @@ FILES = "Reading files"  # their group on the help page
 DataRoot = Annotated[
     Path | None,
     typer.Option(
-        help="Where datasets lie; otherwise $MUXGCL_DATA, then the cache folder.",
+        help="The folder of datasets; otherwise $MUXGCL_DATA, then the cache folder.",
         rich_help_panel=FILES,
     ),
 ]
@@ -53,7 +53,7 @@ EdgeTypeColumn = Annotated[
     typer.Option(
         "--edge-type",
         metavar="COLUMN",
-        help="The edge list's column of types; each is a propagation of its own (mux-hop).",
+        help="The edge list's column of edge types; each has its own propagation (mux-hop).",
         rich_help_panel=FILES,
     ),
 ]
@@ -61,7 +61,7 @@ Directed = Annotated[
     bool | None,
     typer.Option(
         "--directed",
-        help="Keep the directions of edges, which otherwise go both ways (mux-hop).",
+        help="Keep the directions of edges; by default edges are made undirected (mux-hop).",
         rich_help_panel=FILES,
     ),
 ]
@@ -69,7 +69,7 @@ Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether text files begin with a line of names; looked for by default.",
+        help="Whether text files begin with a line of column names; detected by default.",
         rich_help_panel=FILES,
     ),
 ]

@@ -57,7 +57,7 @@ def methods(as_json: Json = False) -> None:
 def list_datasets(
     context: typer.Context, data_root: DataRoot = None, as_json: Json = False
 ) -> None:
-    """List the datasets: size, and whether they are at hand."""
+    """List the datasets: size, and whether they are on this machine."""
     if context.invoked_subcommand is not None:
         return
     rows = [
@@ -113,7 +113,7 @@ def make(
     signal: Annotated[
         float, typer.Option(help="Share of a node's words that come from its class.")
     ] = DEFAULT.signal,
-    seed: Annotated[int, typer.Option(help="The one source of chance.")] = DEFAULT.seed,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = DEFAULT.seed,
     as_json: Json = False,
 ) -> None:
     """Make a graph of any size and write it to a folder, which `muxgcl run` takes as a graph."""

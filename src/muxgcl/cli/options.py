@@ -92,19 +92,21 @@ Seed = Annotated[
 ]
 Seeds = Annotated[
     int,
-    typer.Option(help="Train with this many seeds, counted up.", rich_help_panel=TRAINING),
+    typer.Option(
+        help="Make this many runs, one for each seed from --seed on.", rich_help_panel=TRAINING
+    ),
 ]
 Members = Annotated[
     int,
     typer.Option(
-        help="Train this many seeds, counted up, and put their rows side by side in one embedding.",
+        help="Train this many seeds, from --seed on, and put their embeddings side by side.",
         rich_help_panel=TRAINING,
     ),
 ]
 OutputWidth = Annotated[
     int | None,
     typer.Option(
-        help="Compress the embedding to this many columns; all that is read out by default.",
+        help="Compress the embedding to this many columns; by default nothing is compressed.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -129,8 +131,8 @@ Anchors = Annotated[
     typer.Option(
         "--anchors",
         metavar="B",
-        help="Nodes that a step contrasts, drawn anew each time; all by default, or as many as "
-        "about ten minutes on a CPU allow.",
+        help="Size of the random sample of anchors in each step; by default all nodes, or fewer "
+        "where training on a CPU would take more than about ten minutes.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -139,7 +141,7 @@ Negatives = Annotated[
     typer.Option(
         "--negatives",
         metavar="M",
-        help="Nodes that they are contrasted with; all by default, or as --anchors.",
+        help="Size of the random sample that anchors are contrasted with; by default as --anchors.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -147,7 +149,7 @@ Exact = Annotated[
     bool,
     typer.Option(
         "--exact",
-        help="Contrast all nodes with all, however long it takes.",
+        help="Contrast all nodes with all others, however long it takes.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -155,7 +157,7 @@ DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Tell what it would take, and stop: nothing is trained or written.",
+        help="Print the estimated time and memory, then stop: nothing is trained or written.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -177,13 +179,13 @@ Resume = Annotated[
     bool,
     typer.Option(
         "--resume",
-        help="Go on where the run folder stands; with more --epochs, train longer.",
+        help="Continue the run in the run folder; with more --epochs, train longer.",
         rich_help_panel=FOLDER,
     ),
 ]
 Overwrite = Annotated[
     bool,
-    typer.Option("--overwrite", help="Replace a run that is there.", rich_help_panel=FOLDER),
+    typer.Option("--overwrite", help="Replace an existing run.", rich_help_panel=FOLDER),
 ]
 
 # scores
@@ -192,9 +194,9 @@ Protocols = Annotated[
     typer.Option(
         "--protocol",
         metavar="NAME",
-        help="How to classify; may be repeated. `holdout`: test nodes whose labels no search of "
-        "settings reads; `holdout-all`: others too; `public`: the published split; `paper`: "
-        "optimistic by design.",
+        help="How to classify; may be repeated. `holdout`: random splits, tested on nodes whose "
+        "labels no search of settings reads; `holdout-all`: tested on all other nodes; `public`: "
+        "the published split; `paper`: the best epoch on test nodes, optimistic.",
         rich_help_panel=SCORES,
     ),
 ]
@@ -213,7 +215,7 @@ Controls = Annotated[
     bool | None,
     typer.Option(
         "--controls/--no-controls",
-        help="Score what needs no training beside the method: by default where there are labels.",
+        help="Also score controls that need no training; the default where there are labels.",
         rich_help_panel=SCORES,
     ),
 ]
@@ -233,4 +235,4 @@ Json = Annotated[
         "--json", help="Print one JSON object on the last line of output.", rich_help_panel=OUTPUT
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel=OUTPUT)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.", rich_help_panel=OUTPUT)]

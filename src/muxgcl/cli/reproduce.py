@@ -72,7 +72,7 @@ def reproduce(
     data_root: f.DataRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Run what is missing, record it, and render ours beside the paper's figures.
+    """Run the missing experiments, record them, and show our figures beside the paper's.
 
     What is recorded already is not run again; a run that was stopped goes on where it stood.
     """

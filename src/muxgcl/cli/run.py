@@ -66,8 +66,8 @@ def run(
 ) -> None:
     """Train on GRAPH, embed its nodes and, where there are labels, evaluate.
 
-    Labels are used for the scores alone, never for training. Scores are counted on the report half
-    of the labelled nodes, which `muxgcl tune` does not read.
+    Labels are used for the scores alone, never for training. Scores are measured on the report
+    half of the labelled nodes, whose labels `muxgcl tune` never reads.
     """
     options = RunOptions(
         method=method,

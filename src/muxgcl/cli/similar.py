@@ -55,7 +55,7 @@ def links(
     header: f.Header = None,
     as_json: o.Json = False,
 ) -> None:
-    """Score given pairs of nodes by the cosine of their embeddings: higher is likelier a link."""
+    """Score given pairs of nodes by the cosine of their embeddings, as likely links."""
     load = f.load_options(source=source, target=target, header=header)
     found = score_links(run, pairs, load=load, out=out or run / "links.csv")
     if as_json:

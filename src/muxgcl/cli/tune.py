@@ -40,7 +40,7 @@ def tune(
     graph: options.GraphName,
     method: options.MethodName = "mux-hop",
     trials: Annotated[
-        int, typer.Option(help="How many trials the study has in the end; those done count.")
+        int, typer.Option(help="Number of trials in the whole study; finished ones count.")
     ] = 30,
     study: Annotated[
         Path | None,
@@ -64,9 +64,9 @@ def tune(
             "By default labels where the graph has any."
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Trainings a trial, each with another seed.")] = 1,
+    seeds: Annotated[int, typer.Option(help="Trainings per trial, each with another seed.")] = 1,
     splits: Annotated[
-        int, typer.Option(help="How often the development half is divided anew.")
+        int, typer.Option(help="Number of random splits of the development half.")
     ] = 20,
     split_seed: options.SplitSeed = 0,
     epochs: Annotated[int | None, typer.Option(help="Fix the epochs of every trial.")] = None,
@@ -94,11 +94,11 @@ def tune(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Search good settings for GRAPH by labels of its development half.
+    """Search for good settings for GRAPH, by labels of its development half or by hidden edges.
 
-    That is a fixed half of the labelled nodes; the other half is not looked at, and `muxgcl run`
-    counts its scores there.
-    The first trial is what `--preset auto` picks. A study can be stopped and continued.
+    The development half is a fixed half of the labelled nodes. The labels of the other half are
+    never read; the scores of `muxgcl run` are measured there. The first trial is what
+    `--preset auto` picks. A study can be stopped and continued.
     """
     from muxgcl import tune as tuning
 

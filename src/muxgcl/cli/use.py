@@ -51,11 +51,11 @@ def embed(
     new_nodes: Annotated[
         Path | None,
         typer.Option(
-            help="Embed these nodes alone, which the run's graph lacks: a table with its columns."
+            help="Embed only these new nodes: a table with the same columns as the run's."
         ),
     ] = None,
     new_edges: Annotated[
-        Path | None, typer.Option(help="The links of the new nodes; a node needs none.")
+        Path | None, typer.Option(help="The edges of the new nodes; a node may have none.")
     ] = None,
     out: OutFile = None,
     device: o.Device = "auto",
@@ -186,8 +186,8 @@ def cluster(
     clusters: Annotated[
         int | None, typer.Option(help="How many clusters; as many as classes by default.")
     ] = None,
-    repeats: Annotated[int, typer.Option(help="Independent runs of k-means.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The seed of the first one.")] = 0,
+    repeats: Annotated[int, typer.Option(help="Number of independent runs of k-means.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The seed of the first run.")] = 0,
     out: ClustersFile = None,
     as_json: o.Json = False,
 ) -> None:
@@ -221,7 +221,7 @@ def report(
 
 @app.command()
 def info(run: o.RunFolder, as_json: o.Json = False) -> None:
-    """Say what a run folder holds: method, graph, how far it is, settings, scores, files."""
+    """Show what a run folder holds: method, graph, progress, settings, scores, files."""
     found = run_info(run)
     if as_json:
         print(json.dumps(found))

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics import confusion_matrix, f1_score
 
 from muxgcl.evaluate.arrays import Labels, Table, checked_labels, unit_rows
 from muxgcl.evaluate.probe import ProbeResult, SplitScore
@@ -69,6 +68,8 @@ def side_by_side(tables: Sequence[Table]) -> Table:
 
 def majority(y: Labels, splits: Sequence[Split]) -> ProbeResult:
     """The training nodes' most frequent class (the smallest of several) for every test node."""
+    from sklearn.metrics import confusion_matrix, f1_score  # takes seconds to load
+
     y = checked_labels(y, len(y))
     classes = np.unique(y[y >= 0])
 

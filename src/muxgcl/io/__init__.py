@@ -1,4 +1,8 @@
-"""Known graphs by name, and generated ones for tests and examples."""
+"""Files in and out: graphs in many formats, datasets by name, tables of embeddings.
+
+`load` reads a graph: `sources` picks the reader of a format, `assemble` applies the same rules to
+all of them. `named` finds datasets, `save` writes tables, `files` writes atomically.
+"""
 
 from muxgcl.io.named import at_hand, data_root, load_dataset, open_dataset
 from muxgcl.io.planted import planted

@@ -1,5 +1,6 @@
 """Which reader takes which source: files by their suffix, objects by their type."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +23,12 @@ from muxgcl.io.safety import check_file, listed, parsing
 from muxgcl.tensors import is_pyg
 
 TABLES = (*delimited.SUFFIXES, *parquet.SUFFIXES)
-GRAPHS = (*TABLES, ".npz", *networks.SUFFIXES)
 NODES = (*TABLES, ".npy", ".npz")
+Read = tuple[EdgeList, NodeTable | None]  # edges, and nodes where the source brings them
 
 
-def read_graph(
-    source: Any, edges: EdgeColumns, nodes: NodeColumns, header: bool | None
-) -> tuple[EdgeList, NodeTable | None]:
-    """Edges, and nodes where the source brings them."""
+def read_graph(source: Any, edges: EdgeColumns, nodes: NodeColumns, header: bool | None) -> Read:
+    """A graph from a file, or from an object in memory."""
     if isinstance(source, str | Path):
         return _graph_file(Path(source), edges, nodes, header)
     if is_pyg(source):
@@ -63,22 +62,39 @@ def _adjacency_frame(frame: Any) -> tuple[EdgeList, NodeTable]:
     return replace(edges, source=source, target=target), replace(nodes, ids=ids, numbered=False)
 
 
-def _graph_file(
-    path: Path, edges: EdgeColumns, nodes: NodeColumns, header: bool | None
-) -> tuple[EdgeList, NodeTable | None]:
+def _graph_file(path: Path, edges: EdgeColumns, nodes: NodeColumns, header: bool | None) -> Read:
     check_file(path)
     kind = path.suffix.lower()
-    if kind == ".json":
-        return networks.read_json(path, edges, nodes)
-    if kind in networks.SUFFIXES:
-        return networks.read_xml(path, edges, nodes)
-    if kind == ".npz":
-        return read_graph_npz(path)
-    if kind in parquet.SUFFIXES:
-        return edge_list(parquet.read_parquet(path, edges), edges), None
-    if kind in delimited.SUFFIXES:
-        return edge_list(delimited.read_delimited(path, edges, header=header), edges), None
-    raise UserError(f"{path}: expected a graph as {', '.join(GRAPHS)} or a folder, got {kind!r}")
+    if kind not in GRAPHS:
+        known = ", ".join(GRAPHS)
+        raise UserError(f"{path}: expected a graph as {known} or a folder, got {kind!r}")
+    return GRAPHS[kind](path, edges, nodes, header)
+
+
+def _text(path: Path, edges: EdgeColumns, _: NodeColumns, header: bool | None) -> Read:
+    return edge_list(delimited.read_delimited(path, edges, header=header), edges), None
+
+
+def _parquet(path: Path, edges: EdgeColumns, *_: object) -> Read:
+    return edge_list(parquet.read_parquet(path, edges), edges), None
+
+
+def _npz(path: Path, *_: object) -> Read:
+    return read_graph_npz(path)
+
+
+def _network(path: Path, edges: EdgeColumns, nodes: NodeColumns, *_: object) -> Read:
+    read = networks.read_json if path.suffix.lower() == ".json" else networks.read_xml
+    return read(path, edges, nodes)
+
+
+# who reads a graph from a file of which suffix
+GRAPHS: dict[str, Callable[[Path, EdgeColumns, NodeColumns, bool | None], Read]] = {
+    **dict.fromkeys(delimited.SUFFIXES, _text),
+    **dict.fromkeys(parquet.SUFFIXES, _parquet),
+    ".npz": _npz,
+    **dict.fromkeys(networks.SUFFIXES, _network),
+}
 
 
 def read_nodes(source: Any, name: str, columns: NodeColumns, header: bool | None) -> NodeTable:

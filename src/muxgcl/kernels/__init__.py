@@ -1,4 +1,4 @@
-"""The one sum that is quadratic in the number of nodes, behind one door.
+"""The one sum that is quadratic in the number of nodes, behind one interface.
 
 `negative_sum`, `pair_sum` and `contrast` are defined in `reference.py`; `chunked.py` and `fused.py`
 compute the same without ever holding an n x m matrix.

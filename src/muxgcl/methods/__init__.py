@@ -1,4 +1,7 @@
-"""The registry: one file per method, one word here."""
+"""The methods, one file each, and the registry that everything else takes them from.
+
+What several methods share is in `parts`. CONTRIBUTING.md says how to add one.
+"""
 
 from muxgcl.methods.base import Context, Method, total
 from muxgcl.methods.bgrl import Bgrl

@@ -29,7 +29,7 @@ class GraceConfig:
     drop_edges: tuple[float, float] = (0.2, 0.4)
     mask_features: tuple[float, float] = (0.3, 0.4)
     temperature: float = 0.4
-    readout: Kind = "last"  # what is the embedding: the last scale, or all side by side
+    readout: Kind = "last"  # how the scales become the embedding
     readout_weights: tuple[float, ...] = ()  # for `all`, one a scale; none: all weigh 1
     readout_features: float = 0.0  # weight of propagated features as one more block
     readout_raw: float = 0.0  # weight of the features as they are as one more block

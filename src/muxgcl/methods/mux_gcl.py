@@ -40,7 +40,7 @@ class MuxGclConfig(AffinityConfig):
     scale_weights: tuple[float, ...] = (0.2, 0.2, 0.6)
     direction: Direction = "paper"
     likelihood: Likelihood = "half"
-    readout: Kind = "last"  # what is the embedding: the last scale, or all side by side
+    readout: Kind = "last"  # how the scales become the embedding
     readout_weights: tuple[float, ...] = ()  # for `all`, one a scale; none: all weigh 1
     readout_features: float = 0.0  # weight of propagated features as one more block
     readout_raw: float = 0.0  # weight of the features as they are as one more block

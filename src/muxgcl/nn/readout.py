@@ -44,7 +44,7 @@ class Readout:
     """Scales of an encoder to one table.
 
     Args:
-        kind: "last" or "all".
+        kind: one of `Kind`.
         weights: one number a scale, for "all"; none at all means that every scale weighs 1.
         features: weight of the propagated features; 0 leaves them out.
         last: L, the number of the last scale.
@@ -60,7 +60,7 @@ class Readout:
         raw: float = 0.0,
     ) -> None:
         if kind not in get_args(Kind):
-            raise UserError(f"readout must be last or all, got {kind!r}")
+            raise UserError(f"readout must be one of {', '.join(get_args(Kind))}, got {kind!r}")
         if weights and kind == "last":
             raise UserError(f"readout_weights are for readout all, but readout is {kind}")
         if weights and len(weights) != last + 1:

@@ -103,12 +103,13 @@ def _without_source(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def split_settings(values: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
     """Build several configs from one flat table; a key that none of them has is an error."""
-    known = [name for kind in kinds for name in hints(kind)]
+    types = [hints(kind) for kind in kinds]
+    known = [name for table in types for name in table]
     if unknown := [key for key in values if key not in known]:
         raise UserError(unknown_name("setting", unknown[0], known))
     return [
-        kind(**{k: convert(k, v, hints(kind)[k]) for k, v in values.items() if k in hints(kind)})
-        for kind in kinds
+        kind(**{k: convert(k, v, table[k]) for k, v in values.items() if k in table})
+        for kind, table in zip(kinds, types, strict=True)
     ]
 
 
