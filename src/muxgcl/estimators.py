@@ -71,7 +71,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
 
     def __init__(
         self,
-        method: str = "mux-gcl",
+        method: str = "mux-hop",
         *,
         preset: str = "auto",
         params: dict[str, Any] | None = None,

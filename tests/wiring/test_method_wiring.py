@@ -81,6 +81,7 @@ def test_a_default_changes_on_purpose_alone() -> None:
         "hidden": 2048,
         "width": 1024,
         "norm": "layer",
+        "zero_bias": False,
         "row_normalize": True,
         "drop_features": 0.4,
         "dropout": 0.4,
