@@ -2,10 +2,11 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+OTHER  ?= .venv-$(notdir $(PYTHON))
 # make clears nothing it did not make: a broken set-up is mended by removing $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-all fuzz kills mutants check format docs results locked clean
+.PHONY: demo test test-all test-python fuzz kills mutants check format docs results locked clean
 
 demo: $(VENV)/.base
 	$(BIN)/muxgcl run cora --preset quick --out runs/demo --overwrite --controls
@@ -17,6 +18,12 @@ test: check
 # also what takes minutes: every method on PubMed under a memory limit, every command killed at every write, full disks
 test-all: check
 	$(BIN)/python -m pytest -q
+
+# the tests under another Python, in an environment of its own: make test-python PYTHON=python3.13
+test-python:
+	$(MAKE) VENV=$(OTHER) PYTHON=$(PYTHON) $(OTHER)/.dev
+	$(OTHER)/bin/python -W error -m compileall -qf src tests tools benchmarks examples
+	$(OTHER)/bin/python -m pytest -n 2 -q -m "not slow"
 
 # every command killed at every write, and on disks that fill up; what came of it is recorded
 kills: $(VENV)/.dev
@@ -69,4 +76,4 @@ locked:
 	touch $(VENV)/.base $(VENV)/.dev
 
 clean:
-	rm -rf $(VENV) site build dist
+	rm -rf $(VENV) .venv-* site build dist

@@ -5,7 +5,7 @@ Usage: python tools/write_results.py
 
 from pathlib import Path
 
-from documents import coverage, engine, reliability, scales, widths
+from documents import coverage, engine, new_nodes, reliability, scales, widths
 from documents.results import with_block, write_documents
 from muxgcl.io.files import write_text
 
@@ -18,6 +18,7 @@ def main() -> None:
         "engine": engine,
         "coverage": coverage,
         "width": widths,
+        "new-nodes": new_nodes,
         "scale": scales,
         "reliability": reliability,
     }

@@ -105,6 +105,21 @@ def test_a_dry_run_tells_and_writes_nothing(
     assert (status, out.strip()) == (0, "there is no estimate for dgi")
 
 
+def test_a_dry_run_tells_how_files_are_read(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", str(files / "edges.csv"), "--features", str(files / "nodes.csv")]
+    words += ["--label-column", "topic", "--preset", "quick", "--dry-run"]
+    status, out, told = ask(capsys, *words)
+    assert status == 0
+    assert out.startswith("about ")
+    assert out.count("\n") == 1
+    assert "60 nodes, " in told
+    assert " edges (both ways), 48 features" in told
+    assert "column 'topic' is the label, not a feature" in told
+    assert "about " not in told
+
+
 def test_a_dry_run_has_the_sample_that_the_run_would_have(slow: None) -> None:
     found = dry_run(DATA, HOP)
     assert found.plan.anchors in (100, 50, 20)

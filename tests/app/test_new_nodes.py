@@ -1,7 +1,9 @@
 """New nodes of a run's graph: as if the whole graph had been given, without training again."""
 
 import csv
+import sys
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,10 @@ from cli_cases import ask
 
 import muxgcl
 from muxgcl import LoadOptions, RunOptions, UserError
+from muxgcl.graph import Graph
 from muxgcl.io import planted
+from muxgcl.runs.committee import fit_members
+from muxgcl.runs.plan import Plan
 
 OPTIONS = RunOptions(
     method="mux-hop",
@@ -175,3 +180,91 @@ def test_mistakes_about_new_nodes_are_one_line(parts: Path, run: Path, tmp_path:
         muxgcl.embed(run, new_nodes=few)
     with pytest.raises(UserError, match="columns of the table of new nodes"):
         muxgcl.embed(run, new_nodes=new, load=LoadOptions(features=new))
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize(("directed", "typed"), [(True, False), (False, True), (True, True)])
+def test_directions_types_and_weights_of_new_edges_are_those_of_the_whole_graph(
+    tmp_path: Path, directed: bool, typed: bool, weighted: bool
+) -> None:
+    data, chance = planted(nodes=60), np.random.default_rng(3)
+    pairs = data.edge_index.T.numpy()
+    edges = pd.DataFrame(pairs, columns=["sender", "recipient"])[chance.random(len(pairs)) < 0.7]
+    edges["strength"] = chance.uniform(0.5, 2, len(edges)).astype(np.float32)
+    edges["kind"] = chance.choice(["call", "mail"], len(edges))
+    nodes = pd.DataFrame(data.x.numpy()).assign(key=np.arange(60))
+    old = (edges[["sender", "recipient"]] < KEPT).all(axis=1)
+    files = {"e": edges[old], "n": nodes[:KEPT], "ne": edges[~old], "nn": nodes[KEPT:]}
+    for name, frame in {**files, "all-e": edges, "all-n": nodes}.items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    load = LoadOptions(
+        features=tmp_path / "n.csv",
+        id_column="key",
+        directed=directed,
+        edge_type_column="kind" if typed else None,
+        weight_column="strength" if weighted else None,
+    )
+    run = muxgcl.run(tmp_path / "e.csv", replace(OPTIONS, out=tmp_path / "run"), load=load).path
+    # the columns are called as in the run
+    found = muxgcl.embed(run, new_nodes=tmp_path / "nn.csv", new_edges=tmp_path / "ne.csv")
+    whole = replace(load, features=tmp_path / "all-n.csv")
+    want = muxgcl.embed(run, tmp_path / "all-e.csv", load=whole)
+    assert found.ids.tolist() == want.ids.tolist()[KEPT:]
+    np.testing.assert_allclose(found.table, want.table[KEPT:], atol=1e-5)
+    if typed:
+        with pytest.raises(UserError, match="name the column of types"):
+            muxgcl.embed(run, new_nodes=tmp_path / "nn.csv", new_edges=[(50, 0)])
+        strange = edges[~old].assign(kind="letter")
+        with pytest.raises(UserError, match="types of edges call, mail, this graph has"):
+            muxgcl.embed(run, new_nodes=tmp_path / "nn.csv", new_edges=strange)
+
+
+def test_the_benchmark_embeds_hidden_nodes_as_the_command_line_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_from_file_location(
+        "hiding", Path(__file__).parents[2] / "benchmarks" / "new_nodes.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    hiding = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "hiding", hiding)
+    spec.loader.exec_module(hiding)
+    data = planted(nodes=60)
+    parted = hiding.hide(data, 3)
+    assert (len(parted.hidden), len(parted.kept)) == (6, 54)
+    assert set(parted.hidden.tolist()).isdisjoint(hiding.hide(data, 4).hidden.tolist())
+    graph = Graph.from_data(parted.rest)
+    plan = Plan.make("mux-hop", "quick", "e", OPTIONS.overrides, graph=graph, device="cpu")
+    committee, known, _ = fit_members(plan, graph)
+    rows = hiding.embed_hidden(committee, parted, graph.device)
+
+    def table(name: str, nodes: np.ndarray, first: int) -> Path:
+        frame = pd.DataFrame(data.x[nodes].numpy()).add_prefix("f")
+        frame.insert(0, "id", np.arange(first, first + len(nodes)))
+        frame.to_csv(tmp_path / name, index=False)
+        return tmp_path / name
+
+    def links(name: str, ends: np.ndarray) -> str:
+        frame = pd.DataFrame(ends.T, columns=["source", "target"])
+        frame.to_csv(tmp_path / name, index=False)
+        return str(tmp_path / name)
+
+    old = table("n.csv", parted.kept, 0)
+    new = str(table("nn.csv", parted.hidden, len(parted.kept)))
+    edges = links("e.csv", parted.rest.edge_index.numpy())
+    out = replace(OPTIONS, out=tmp_path / "run")
+    trained = muxgcl.run(edges, out, load=LoadOptions(features=old))
+    np.testing.assert_allclose(trained.embedding, known.numpy(), atol=1e-5)
+    for case, ends in parted.links.items():
+        words = ["embed", str(trained.path), "--new-nodes", new, "--out", str(tmp_path / "z.npy")]
+        words += [] if ends is None else ["--new-edges", links("ne.csv", ends)]
+        assert ask(capsys, *words)[0] == 0
+        np.testing.assert_allclose(np.load(tmp_path / "z.npy"), rows[case], atol=1e-5)
+    assert not np.allclose(rows["all edges"], rows["no edges"], atol=1e-3)
+    whole = hiding.in_order(known.numpy(), rows["all edges"], parted)
+    np.testing.assert_array_equal(whole[parted.hidden], rows["all edges"])
+    splits = hiding.splits_of(data.y.numpy(), parted, 3)
+    for split in splits:
+        assert set(np.r_[split.train, split.val].tolist()) <= set(parted.kept.tolist())
+        assert set(np.r_[split.test, split.aside].tolist()) <= set(parted.hidden.tolist())

@@ -47,6 +47,9 @@ def test_labels_given_later_score_as_if_they_had_been_there(
     assert found.verdict == whole.verdict
     assert np.array_equal(Run(unlabelled).labels(), Run(tmp_path / "whole").labels())
     assert muxgcl.cluster_run(unlabelled).scores["clustering"]["clusters"] == 3
+    assert muxgcl.run_info(unlabelled)["classes"] == 3
+    again = muxgcl.evaluate_run(unlabelled, splits=3)  # the labels are known by now
+    assert again.scores["holdout"] == found.scores["holdout"]
 
 
 def test_labels_of_unknown_nodes_are_refused(unlabelled: Path, tmp_path: Path) -> None:

@@ -193,6 +193,18 @@ def _(patch: pytest.MonkeyPatch) -> object:
     return nodes("id,age\na,1\nb,2\nc,3\n", exclude="wage")
 
 
+@mistake("an edge list whose first two columns are not the ends")
+def _(patch: pytest.MonkeyPatch) -> object:
+    Path("nodes.csv").write_text("id,age\na,1\nb,2\n")
+    return edges("cost,sender,receiver\n2.5,a,b\n", features="nodes.csv")
+
+
+@mistake("ids that are counted from 1, and an array")
+def _(patch: pytest.MonkeyPatch) -> object:
+    np.save("x.npy", np.ones((3, 2), np.float32))
+    return edges("1,2\n2,3\n", features="x.npy")
+
+
 @mistake("an id that comes twice in the table of nodes")
 def _(patch: pytest.MonkeyPatch) -> object:
     return nodes("id,age\na,1\nb,2\nc,3\na,4\n")

@@ -1,5 +1,6 @@
 """The same graph through every input route gives identical tensors."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,6 +165,17 @@ def xml(truth: Truth, path: Path) -> Path:
     return path
 
 
+def node_link(truth: Truth, path: Path) -> Path:
+    content = nx.node_link_data(truth.network(), edges="links")
+    path.write_text(json.dumps(content, default=lambda value: value.item()))
+    return path
+
+
+def matrix_frame(truth: Truth) -> pd.DataFrame:
+    frame = nx.to_pandas_adjacency(truth.network())
+    return frame[frame.index]
+
+
 Route = Callable[[Truth, Path], Loaded]
 TABLES: dict[str, Route] = {
     "csv": lambda t, p: load(csv(t.edges, p / "e.csv"), features=csv(t.nodes, p / "n.csv")),
@@ -216,6 +228,16 @@ TABLES: dict[str, Route] = {
     "networkx": lambda t, p: load(t.network()),
     "graphml": lambda t, p: load(xml(t, p / "g.graphml")),
     "gexf": lambda t, p: load(xml(t, p / "g.gexf")),
+    "json": lambda t, p: load(node_link(t, p / "g.json")),
+    "json's dict": lambda t, p: load(json.loads(node_link(t, p / "g.json").read_text())),
+    "bars": lambda t, p: load(
+        csv(t.edges, p / "e.csv", sep="|"), features=csv(t.nodes, p / "n.csv", sep="|")
+    ),
+    "pandas, a series of labels": lambda t, p: load(
+        (t.edges, t.nodes.drop(columns="class")),
+        labels=t.nodes.set_index("id")["class"].dropna().sample(frac=1, random_state=0),
+    ),
+    "pandas, a matrix with names": lambda t, p: load((matrix_frame(t), t.nodes)),
 }
 PLAIN: dict[str, Route] = {
     "csv, npy": lambda t, p: load(
@@ -243,6 +265,9 @@ PLAIN: dict[str, Route] = {
         for layout in ("csr", "csc", "coo")
     },
     "benchmark npz": lambda t, p: load(benchmark(t, p / "g.npz")),
+    "npz as PyG's": lambda t, p: load(
+        saved(p / "g.npz", **{name: value.numpy() for name, value in data_of(t).to_dict().items()})
+    ),
     "adjacency npz": lambda t, p: load(
         sparse(p / "a.npz", t.adjacency), features=t.x, labels=t.y.tolist()
     ),
@@ -402,6 +427,8 @@ def test_a_list_of_tuples_may_name_its_nodes_and_stands_without_features() -> No
     assert loaded.ids.tolist() == ["a", "b", "c"]
     assert loaded.data.num_edges == 6
     assert load([(0, 1), (1, 2)]).ids.tolist() == [0, 1, 2]  # two edges are no pair
+    for source in ({("a", "b"), ("b", "c")}, [["a", "b"], ["b", "c"]], nx.path_graph("abc").edges):
+        assert load(source).ids.tolist() == ["a", "b", "c"]
     weighted = load([("a", "b", 2.0), ("b", "c", 0.5)])
     assert weighted.data.edge_weight.tolist() == [2.0, 2.0, 0.5, 0.5]
     assert load(np.array([[0, 1], [1, 2]])).data.num_nodes == 3  # [2, 2]: an edge index
@@ -419,3 +446,66 @@ def test_a_list_of_tuples_may_name_its_nodes_and_stands_without_features() -> No
 def test_what_is_no_list_of_edges_is_refused_with_what_would_be(source: Any, told: str) -> None:
     with pytest.raises(UserError, match=told):
         load(source)
+
+
+@pytest.mark.parametrize("delimiter", [" ", ","])
+def test_a_list_of_edges_with_attributes_in_braces_is_read_without_them(
+    tmp_path: Path, delimiter: str
+) -> None:
+    network = nx.Graph([("a", "b"), ("b", "c")])
+    nx.set_edge_attributes(network, {edge: {"weight": 2, "kind": "x"} for edge in network.edges})
+    nx.write_edgelist(network, tmp_path / "g.edgelist", delimiter=delimiter)
+    loaded = load(tmp_path / "g.edgelist")
+    assert loaded.ids.tolist() == ["a", "b", "c"]
+    assert loaded.data.num_edges == 4
+    assert any("attributes in braces are not read" in note for note in loaded.notes)
+
+
+def test_columns_of_whole_numbers_with_a_point_hold_integers(tmp_path: Path) -> None:
+    edges = pd.DataFrame({"a": [1, 2, 3], "b": [2.0, 3.0, 10.0]})
+    nodes = pd.DataFrame({"id": [10.0, 3.0, 2.0, 1.0], "age": [4, 5, 6, 8]})
+    loaded = load(csv(edges, tmp_path / "e.csv"), features=csv(nodes, tmp_path / "n.csv"))
+    assert loaded.ids.tolist() == [10, 3, 2, 1]
+    assert any("column 'b' is read as whole numbers" in note for note in loaded.notes)
+    same(load((edges, nodes)), loaded)
+
+
+def test_three_edges_with_weights_are_no_matrix() -> None:
+    assert load(pd.DataFrame([(0, 1, 5), (1, 2, 5), (2, 3, 5)])).data.num_nodes == 4
+
+
+def test_labels_in_order_are_those_of_nodes_with_names() -> None:
+    truth = named()
+    nodes, y = truth.nodes.drop(columns="class"), truth.nodes["class"]
+    same(
+        load((truth.edges, nodes), labels=y.reset_index(drop=True)),
+        load((truth.edges, truth.nodes)),
+    )
+
+
+def test_attributes_of_pyg_edges_are_named_as_left_out() -> None:
+    data = data_of(numbered(weighted=False))
+    data.edge_attr = torch.ones(data.num_edges, 1)
+    assert any("edge_attr is not used" in note for note in load(data).notes)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("[]", "holds no graph: expected"),
+        ('{"nodes": [], "edges": 3}', "holds no graph: expected"),
+        ('{"nodes": [{"name": 1}], "links": []}', "node 0: expected a field 'id'"),
+        ('{"nodes": [{"id": {}}], "links": []}', "node 0: expected a field 'id'"),
+        ('{"nodes": [{"id": 1}], "links": [{"source": 1}]}', "link 0: expected a field 'target'"),
+        (
+            '{"nodes": [{"id": 1}], "links": [{"source": 1, "target": "1"}]}',
+            "names node '1', which",
+        ),
+        ('{"nodes": [', "cannot be read as JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
+    ],
+)
+def test_json_that_is_no_graph_is_one_line(tmp_path: Path, content: str, told: str) -> None:
+    (tmp_path / "g.json").write_text(content)
+    with pytest.raises(UserError, match=told):
+        load(tmp_path / "g.json")

@@ -258,9 +258,6 @@ def test_a_directed_run_is_kept_embedded_and_gone_on_with(
         one.transform(load(graph[0], features=graph[2], edge_type_column="kind"))
     with pytest.raises(UserError, match="types of edges a, b, this graph has one type"):
         one.transform(load(graph[0], features=graph[2], directed=True))
-    new = pd.DataFrame(data.x.numpy()[:2]).assign(id=[100, 101])
-    with pytest.raises(UserError, match="new nodes alone are not embedded in a graph with"):
-        muxgcl.embed(out, new_nodes=new, load=LoadOptions(id_column="id"))
 
 
 def files(graph: list[str]) -> LoadOptions:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from reproduce_cases import FACTS, LEVEL, SMALL, fill, record_of, result_of
 
-from documents import coverage, engine, reliability, scales, widths
+from documents import coverage, engine, new_nodes, reliability, scales, widths
 from documents.results import BEGIN, END, blocks, with_block
 from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
@@ -342,6 +342,26 @@ def test_the_table_of_widths_is_that_of_the_records() -> None:
     for path, block in widths.blocks(ROOT).items():
         text = (ROOT / path).read_text(encoding="utf-8")
         assert text == with_block(text, block, str(path), "width"), f"{path} is not up to date"
+
+
+def test_the_table_of_new_nodes_is_that_of_the_records() -> None:
+    for path, block in new_nodes.blocks(ROOT).items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == with_block(text, block, str(path), "new-nodes"), f"{path} is not up to date"
+
+
+def test_a_case_of_new_nodes_is_its_mean_and_the_difference_to_training(tmp_path: Path) -> None:
+    def row(seed: int, known: float, hidden: float) -> dict[str, object]:
+        names = (new_nodes.KNOWN, *new_nodes.CASES)
+        cases = {c: {"accuracy": [hidden - 1, hidden + 1]} for c in names}
+        cases[new_nodes.KNOWN] = {"accuracy": [known]}
+        facts = {"dataset": "cora", "method": "mux-hop", "preset": "best", "sample": None}
+        return {**facts, "seed": seed, "splits": 2, "counted": 10 * seed, "cases": cases}
+
+    append_lines(tmp_path / "r.jsonl", [row(1, 0.0, 0.0), row(1, 80.0, 75.0), row(2, 90.0, 81.0)])
+    table = new_nodes.new_nodes_table(tmp_path / "r.jsonl")
+    assert table.rows == [["Cora", "`mux-hop` (best)", "85.0", *["78.0 (-7.0)"] * 3]]
+    assert "30 of Cora in all" in table.notes[0]
 
 
 def test_what_was_measured_on_large_graphs_is_that_of_the_records() -> None:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from muxgcl.app.observer import Observer
 from muxgcl.app.use import Folder
 from muxgcl.errors import UserError
@@ -73,7 +75,7 @@ def run_info(run: Folder) -> dict[str, Any]:
         "nodes": data.get("nodes"),
         "edges": data.get("edges"),
         "features": data.get("features"),
-        "classes": data.get("classes"),
+        "classes": data.get("classes") or _classes(folder),
         "epochs": epochs,
         "epochs_done": int(lines[-1]["epoch"]) if lines else 0,
         "loss": lines[-1]["loss"] if lines else None,
@@ -84,3 +86,9 @@ def run_info(run: Folder) -> dict[str, Any]:
         "scores": plain(scores),
         "verdict": None if judged is None else judged.to_dict(),
     }
+
+
+def _classes(folder: Run) -> int:
+    """Of labels that were given after training."""
+    y = folder.labels()
+    return 0 if y is None else len(np.unique(y[y >= 0]))

@@ -1,6 +1,8 @@
 """New nodes of a run's graph: only they and their links are read, nothing is trained again."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,9 @@ from muxgcl.app.options import LoadOptions
 from muxgcl.errors import UserError
 from muxgcl.io.edges import EdgeList, Weights, place_among, undirected
 from muxgcl.io.encode import AS_IS, Encoding, encode
+from muxgcl.io.frames import is_frame
 from muxgcl.io.ids import Ids, as_array, as_text, join, positions
+from muxgcl.io.kinds import edge_kinds
 from muxgcl.io.load import Loaded
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.roles import EdgeColumns, NodeColumns
@@ -42,11 +46,6 @@ def grown(loaded: Loaded, new_nodes: Any, new_edges: Any, options: LoadOptions) 
     """
     if options.features is not None:
         raise UserError("the features of new nodes are columns of the table of new nodes")
-    if "edge_parts" in loaded.tensors:
-        raise UserError(
-            "new nodes alone are not embedded in a graph with directed edges or types of edges: "
-            "give the whole graph, `muxgcl embed RUN GRAPH`"
-        )
     exclude = options.exclude or ()
     columns = NodeColumns(
         options.id_column,
@@ -60,13 +59,16 @@ def grown(loaded: Loaded, new_nodes: Any, new_edges: Any, options: LoadOptions) 
     edges: EdgeList | None = None
     notes: list[str] = []
     if new_edges is not None:
-        ends = EdgeColumns(options.source_column, options.target_column, options.weight_column)
+        ends = EdgeColumns(
+            options.source_column,
+            options.target_column,
+            options.weight_column,
+            options.edge_type_column if "edge_types" in loaded.tensors else None,
+        )
         edges, _ = read_graph(new_edges, ends, NodeColumns(), options.header)
         notes += edges.notes
-    edge_index, weight = _joined(loaded, edges, ids)
-    found = Tensors(edge_index=torch.from_numpy(edge_index))
-    if weight is not None:
-        found.edge_weight = torch.from_numpy(weight)
+    found = _joined(loaded, edges, ids)
+    edge_index = found.edge_index.numpy()
     if made_from_edges(loaded):
         found.x = with_structure(None, edge_index, ids)
     else:
@@ -97,13 +99,19 @@ def _new_ids(table: NodeTable, old: Ids) -> Ids:
     return table.ids
 
 
-def _joined(
-    loaded: Loaded, edges: EdgeList | None, ids: Ids
-) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Weights | None]:
+def columns_of_run(tables: Mapping[str, Any], options: LoadOptions, new_edges: Any) -> LoadOptions:
+    """Columns of new tables are called as those of the run, where no others are named."""
+    before = tables.get("source", {})
+    names = ["id_column"]
+    if isinstance(new_edges, str | Path) or is_frame(new_edges):
+        names += ["source_column", "target_column", "weight_column", "edge_type_column"]
+    return replace(options, **{name: getattr(options, name) or before.get(name) for name in names})
+
+
+def _joined(loaded: Loaded, edges: EdgeList | None, ids: Ids) -> Tensors:
     """All edges by the same rules as those of a graph that is loaded whole."""
     data, before = loaded.tensors, len(loaded.ids)
-    source, target = data.edge_index.numpy()
-    weight = data.edge_weight.numpy() if "edge_weight" in data else None
+    listed = _listed(data)
     if edges is not None:
         ends = place_among(edges, ids, "the graph of the run, nor among the new nodes")
         if len(inside := np.flatnonzero((ends[0] < before) & (ends[1] < before))):
@@ -112,15 +120,57 @@ def _joined(
                 f"{edges.name}, {edges.place(row)}: expected a link of a new node, got one between "
                 "two nodes of the graph"
             )
-        if weight is not None or edges.weight is not None:
-            parts = [
-                np.ones(len(there), np.float32) if given is None else given
-                for there, given in ((source, weight), (ends[0], edges.weight))
-            ]
-            weight = np.concatenate(parts)
-        source, target = np.concatenate([source, ends[0]]), np.concatenate([target, ends[1]])
-    edge_index, weight, _ = undirected(source, target, weight, len(ids))
-    return edge_index, weight
+        parts = (listed, replace(edges, source=ends[0], target=ends[1]))
+        weight = kind = None
+        if any(part.weight is not None for part in parts):
+            weight = np.concatenate([_weight(part) for part in parts])
+        if listed.kind is not None:
+            if edges.kind is None:
+                raise UserError(
+                    f"{edges.name}: the run's edges have types: name the column of types "
+                    "(--edge-type)"
+                )
+            kind = join([listed.kind, edges.kind])
+        listed = replace(
+            listed,
+            source=join([part.source for part in parts]),
+            target=join([part.target for part in parts]),
+            weight=weight,
+            kind=kind,
+        )
+    places = np.asarray(listed.source), np.asarray(listed.target)
+    edge_index, weight, _ = undirected(*places, listed.weight, len(ids))
+    found = Tensors(edge_index=torch.from_numpy(edge_index))
+    if "edge_parts" in data:
+        directed = bool(data["directed"])
+        kinds = edge_kinds(listed, places, edge_index, len(ids), directed=directed)
+        assert kinds is not None  # there were some before
+        weight = kinds.weight
+        found.update({"edge_parts": torch.from_numpy(kinds.parts), "directed": directed})
+        found.update({"edge_types": kinds.names} if kinds.names else {})
+    if weight is not None:
+        found.edge_weight = torch.from_numpy(weight)
+    return found
+
+
+def _listed(data: Tensors) -> EdgeList:
+    """The edges of a graph by the places of their ends, with their directions and types."""
+    target, source = data.edge_index.numpy()
+    weight = data.edge_weight.numpy() if "edge_weight" in data else None
+    name, kind = "the graph of the run", None
+    if "edge_parts" in data:  # of each entry what the target receives, by type
+        shares = data["edge_parts"].numpy()
+        row, entry = np.nonzero(shares)
+        given = shares[row, entry]
+        weight = given if weight is None else given * weight[entry]
+        target, source = target[entry], source[entry]
+        if "edge_types" in data:
+            kind = [data["edge_types"][number] for number in row]
+    return EdgeList(name=name, source=source, target=target, weight=weight, kind=kind)
+
+
+def _weight(edges: EdgeList) -> Weights:
+    return np.ones(len(edges.source), np.float32) if edges.weight is None else edges.weight
 
 
 def _features(loaded: Loaded, table: NodeTable) -> tuple[Tensor, list[str]]:

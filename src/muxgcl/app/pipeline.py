@@ -79,9 +79,18 @@ def dry_run(
     load: LoadOptions | None = None,
     observer: Observer | None = None,
 ) -> Budget:
-    """What a run would take, and the sample that it would have; nothing is trained or written."""
+    """What a run would take, and the sample that it would have; nothing is trained or written.
+
+    The observer is told how the graph was read.
+    """
     options = options or RunOptions()
     job = prepare(graph, replace(options, resume=False), load, observer, always=True)
+    read = job.graph
+    edges = len(read.adjacency.col) - read.num_nodes
+    sizes = f"{read.num_nodes:,} nodes, {edges:,} edges (both ways), {read.num_features:,} features"
+    for note in (sizes, *job.notes):
+        if note not in job.budget.notes:
+            job.observer.note(note)
     return job.budget
 
 

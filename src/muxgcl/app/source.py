@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from muxgcl.app.options import LoadOptions
 from muxgcl.errors import UserError
@@ -16,7 +17,7 @@ from muxgcl.io import DATASETS, open_dataset
 from muxgcl.io.files import write_text
 from muxgcl.io.labels import classes
 from muxgcl.io.load import Encoding, Loaded, load
-from muxgcl.io.nodes import rows_of
+from muxgcl.io.nodes import labels_of
 from muxgcl.io.roles import NodeColumns
 from muxgcl.io.sources import read_nodes
 from muxgcl.runs.folder import Run
@@ -172,18 +173,12 @@ def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:
     """The same graph with labels of another table, joined by id; nodes without one have none."""
     columns = NodeColumns(options.id_column, options.label_column, features=False)
     table = read_nodes(options.labels, "the labels", columns, options.header)
-    if table.labels is None:
-        raise UserError(f"{table.name} has no column of labels")
-    if table.numbered and len(table.ids) != len(loaded.ids):
-        raise UserError(
-            f"{table.name}: expected {len(loaded.ids):,} labels, one for each node, "
-            f"got {len(table.ids):,}"
-        )
     ids = loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist()
-    spread = [""] * len(loaded.ids)
-    for row, label in zip(rows_of(table, ids, "the graph"), table.labels, strict=True):
-        spread[row] = str(label)
-    y, names = classes(spread)
+    return with_labels(loaded, *classes(labels_of(table, ids, "the graph")))
+
+
+def with_labels(loaded: Loaded, y: NDArray[np.int64], names: list[str] | None) -> Loaded:
+    """The same graph with these classes, -1 for none."""
     tensors = Tensors(**{name: loaded.tensors[name] for name in loaded.tensors.keys()})  # noqa: SIM118
     tensors.y = torch.from_numpy(y)
     return replace(loaded, tensors=tensors, label_names=names)

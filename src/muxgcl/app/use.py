@@ -12,11 +12,11 @@ from torch import Tensor
 
 from muxgcl.app.begin import check_kinds
 from muxgcl.app.judge import controls_stage, stops_are_told
-from muxgcl.app.new_nodes import grown
+from muxgcl.app.new_nodes import columns_of_run, grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
 from muxgcl.app.pipeline import save_nodes
-from muxgcl.app.source import graph_of_run, saved_encoding, source_like
+from muxgcl.app.source import graph_of_run, saved_encoding, source_like, with_labels
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
@@ -88,7 +88,7 @@ def embed(
         observer.phase("loading")
         if new_nodes is not None:
             own, _ = graph_of_run(trained, graph, LoadOptions(data_root=load.data_root))
-            found = grown(own, new_nodes, new_edges, load)
+            found = grown(own, new_nodes, new_edges, columns_of_run(tables, load, new_edges))
             tensors, ids, notes = Graph.from_data(found.tensors), found.ids, found.notes
         elif graph is None:  # stopped before its end
             loaded, tensors = graph_of_run(trained, options=load)
@@ -176,6 +176,8 @@ def evaluate_run(
     plan = Plan.from_tables(trained.config())
     observer.phase("loading")
     loaded, tensors = graph_of_run(trained, graph, load)
+    if "y" not in loaded.tensors and (kept := trained.labels()) is not None:  # given before
+        loaded = with_labels(loaded, kept, None)
     ids, z = trained.embeddings()
     if not np.array_equal(ids, loaded.ids):
         raise UserError(f"the embeddings in {trained.path} are not of the graph that it names")

@@ -77,8 +77,9 @@ def facts_of(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "run", str(info["run"])
     members = f", {info['members']} members" if info["members"] > 1 else ""
     yield "method", f"{info['method']} (preset {info['preset']}, seed {info['seed']}{members})"
-    sizes = ("nodes", "edges", "features", "classes")
-    counts = ", ".join(f"{info[name]:,} {name}" for name in sizes if info[name] is not None)
+    sizes = {"nodes": "nodes", "edges": "edges (both ways)"}
+    sizes |= {name: name for name in ("features", "classes") if info[name] != 0}
+    counts = ", ".join(f"{info[n]:,} {name}" for n, name in sizes.items() if info[n] is not None)
     yield "graph", f"{info['dataset']}: {counts}"
     state = "finished" if info["finished"] else "not finished: --resume goes on"
     loss = "" if info["loss"] is None else f", loss {info['loss']:.4f}"

@@ -14,7 +14,7 @@ from muxgcl.io.ids import Ids, as_array, as_text, in_order, join, positions, why
 from muxgcl.io.kinds import edge_kinds
 from muxgcl.io.labels import classes
 from muxgcl.io.leaks import identifiers, label_leaks
-from muxgcl.io.nodes import NodeTable, no_numbers, rows_of
+from muxgcl.io.nodes import NodeTable, labels_of, no_numbers
 from muxgcl.io.safety import check_unicode, how_many, listed, quoted
 from muxgcl.io.structure import BINS, SIGNS, with_structure
 from muxgcl.io.table import WIDE, to_dense
@@ -155,15 +155,7 @@ def _check_numbered(labels: NodeTable, ids: Ids, edges: str) -> None:
 def _labels_of(nodes: NodeTable, labels: NodeTable | None) -> Ids | None:
     if labels is None or labels.labels is None:
         return nodes.labels
-    if labels.numbered and len(labels.ids) != len(nodes.ids):
-        raise UserError(
-            f"{labels.name}: expected {how_many(len(nodes.ids), 'label')}, one for each node, "
-            f"got {len(labels.ids):,}"
-        )
-    spread = [""] * len(nodes.ids)
-    for row, label in zip(rows_of(labels, nodes.ids, nodes.name), labels.labels, strict=True):
-        spread[row] = str(label)
-    return spread
+    return labels_of(labels, nodes.ids, nodes.name)
 
 
 def _check_texts(nodes: NodeTable) -> None:

@@ -41,6 +41,7 @@ from muxgcl.io.table import (
 )
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
+_BRACES = re.compile(r"[\s,;|]+\{.*\}\s*$")  # NetworkX's attributes of an edge
 
 
 def read_delimited(
@@ -49,7 +50,8 @@ def read_delimited(
     """Read the columns that are asked for.
 
     Lines that begin with `#` before the first record are comments. The separator is a tab in
-    `.tsv`, else whichever of comma, semicolon and tab the first record has most of, else spaces.
+    `.tsv`, else whichever of comma, semicolon, tab and `|` the first record has most of, else
+    spaces. Attributes in braces at the end of a line, as NetworkX writes them, are not read.
     """
     check_file(path, TEXT_GROWTH)
     _check_text(path)
@@ -63,7 +65,9 @@ def read_delimited(
         if (known := header) is None:
             known = is_header(some, named=columns.named, nodes=nodes)
         file.seek(0)
-        plain = is_plain(path, _opening(file, path)[2])
+        _, opening, delimiter = _opening(file, path)
+        braces = _has_braces(opening, path)
+        plain = not braces and is_plain(path, delimiter)
         table = _table(file, path, columns, some, header=bool(known), plain=plain)
         if known is None and isinstance(columns, EdgeColumns):
             ends = columns.ends(table.name, table.columns)
@@ -74,6 +78,9 @@ def read_delimited(
                 )
                 notes = (*table.notes, f"{note}; --no-header reads an edge")
                 table = replace(table, notes=notes, guessed=True)
+    if braces:
+        note = f"{path}: attributes in braces are not read (GraphML keeps them)"
+        table = replace(table, notes=(*table.notes, note))
     return table
 
 
@@ -200,6 +207,8 @@ def _records(file: TextIO, path: Path, lines: MutableSequence[int]) -> Iterator[
     """Every record, all of the same number of fields; its line is added to `lines`."""
     comments, opening, delimiter = _opening(file, path)
     physical: Iterator[str] = chain([opening], iter(file.readline, ""))
+    if _has_braces(opening, path):
+        physical = (_BRACES.sub("\n", line) for line in physical)
     if delimiter == " ":
         physical = (line.strip(" \r\n") for line in physical)
     reader = csv.reader(physical, delimiter=delimiter, strict=True, skipinitialspace=True)
@@ -226,7 +235,12 @@ def _opening(file: TextIO, path: Path) -> tuple[int, str, str]:
     comments, opening = 0, file.readline()
     while opening and (opening.startswith("#") or not opening.strip()):
         comments, opening = comments + 1, file.readline()
-    return comments, opening, _delimiter(opening, path)
+    edge = _BRACES.sub("\n", opening) if _has_braces(opening, path) else opening
+    return comments, opening, _delimiter(edge, path)
+
+
+def _has_braces(line: str, path: Path) -> bool:
+    return path.suffix.lower() not in (".csv", ".tsv") and bool(_BRACES.search(line))
 
 
 def _delimiter(line: str, path: Path) -> str:
@@ -235,5 +249,5 @@ def _delimiter(line: str, path: Path) -> str:
     line = re.sub('"[^"]*"', "", line)  # what is quoted separates nothing
     if ";" in line or "\t" in line:
         line = re.sub(r"(?<=[0-9]),(?=[0-9])", "", line)  # nor does a decimal comma
-    most = max(",;\t", key=line.count)
+    most = max(",;\t|", key=line.count)
     return most if most in line or path.suffix.lower() == ".csv" else " "

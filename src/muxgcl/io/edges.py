@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from muxgcl.errors import UserError
 from muxgcl.io.cells import read_texts
-from muxgcl.io.ids import Ids, Positions, as_text, positions
+from muxgcl.io.ids import Ids, Positions, as_text, positions, whole
 from muxgcl.io.nodes import check_ids
 from muxgcl.io.roles import EdgeColumns
 from muxgcl.io.safety import how_many, listed, quoted
@@ -33,6 +33,7 @@ class EdgeList:
     notes: tuple[str, ...] = ()
     headless: bool = False  # the first edge may be a header that was not recognised
     header: tuple[str, str] | None = None  # two words that may be an edge all the same
+    wider: bool = False  # there are columns that were not used
 
     def __post_init__(self) -> None:
         for ids in (self.source, self.target):
@@ -72,16 +73,21 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
     ignored = [name for name in table.columns if name not in (source, target, weight, kind)]
     if ignored:
         notes.append(f"{table.name}: not used, {listed(ignored)}")
+    ends = [whole(rows.kept[end]) for end in (source, target)]
+    for end, ids in zip((source, target), ends, strict=True):
+        if ids is not rows.kept[end]:
+            notes.append(f"{table.name}: column {quoted(end)} is read as whole numbers")
     return EdgeList(
         name=table.name,
-        source=rows.kept[source],
-        target=rows.kept[target],
+        source=ends[0],
+        target=ends[1],
         weight=None if weight is None else np.asarray(rows.numbers[:, 0]),
         kind=None if kind is None else rows.kept[kind],
         place=table.place,
         notes=tuple(notes),
         headless=table.headless,
         header=(source, target) if table.guessed else None,
+        wider=bool(ignored),
     )
 
 
@@ -91,13 +97,25 @@ def place_among(edges: EdgeList, nodes: Ids, table: str) -> tuple[Positions, Pos
     absent = np.flatnonzero((ends[0] < 0) | (ends[1] < 0))
     if len(absent):
         row = int(absent[0])
-        ids = edges.source if ends[0][row] < 0 else edges.target
+        ids, found = (edges.source, ends[0]) if ends[0][row] < 0 else (edges.target, ends[1])
         hint = " (is that line a header?)" if edges.headless and row == 0 else ""
+        if not hint and edges.wider and (found < 0).all():
+            hint = " (--source and --target name the columns)"
+        if not hint and not isinstance(ids, list) and _counted_from_one(edges, nodes):
+            hint = " (rows are counted from 0)"
         raise UserError(
             f"{edges.name}, {edges.place(row)}: an edge names node {quoted(as_text(ids)[row])}, "
             f"which is not in {table}{hint}"
         )
     return ends
+
+
+def _counted_from_one(edges: EdgeList, nodes: Ids) -> bool:
+    """Whether edges name 1, ..., n and the nodes are 0, ..., n - 1."""
+    if any(isinstance(ids, list) for ids in (edges.source, edges.target, nodes)):
+        return False
+    first, last = (pick([pick(edges.source), pick(edges.target)]) for pick in (np.min, np.max))
+    return bool(first == 1 and last == len(nodes) and np.array_equal(nodes, np.arange(last)))
 
 
 def undirected(

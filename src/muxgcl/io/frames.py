@@ -17,6 +17,30 @@ def is_frame(source: object) -> bool:
     return pandas is not None and isinstance(source, pandas.DataFrame)
 
 
+def is_series(source: object) -> bool:
+    """Whether this is a pandas Series, without importing pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(source, pandas.Series)
+
+
+def labels_frame(series: Any) -> Any:
+    """A Series of labels as a frame with its index as ids; None where that counts rows."""
+    if series.index.name is None and isinstance(series.index, sys.modules["pandas"].RangeIndex):
+        return None
+    return series.rename("label").rename_axis("id").reset_index()
+
+
+def is_adjacency(frame: Any) -> bool:
+    """Whether rows and columns of a frame are the same nodes: a matrix, not a list of edges."""
+    size = len(frame)
+    return (
+        size > 3  # three edges with weights are as square
+        and frame.shape[1] == size
+        and all(kind.kind in "biuf" for kind in frame.dtypes)
+        and frame.index.tolist() == frame.columns.tolist()
+    )
+
+
 def read_frame(frame: Any, columns: EdgeColumns | NodeColumns, name: str) -> Table:
     """Read the columns that are asked for; an index of nodes that says anything comes first."""
     notes: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 `7` and `"7"` are the same id, so a graph does not depend on how its file stores them.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from muxgcl.io.safety import LONGEST_NAME, check_size, quoted
 
 Ids = NDArray[np.int64] | list[str]
 Positions = NDArray[np.int64]
+_WHOLE = re.compile(r"(-?[1-9][0-9]*|0)\.0+")
 
 
 def read_ids(texts: list[str]) -> Ids:
@@ -23,6 +25,13 @@ def read_ids(texts: list[str]) -> Ids:
     except (ValueError, OverflowError):
         return texts
     return numbers if list(map(str, numbers.tolist())) == texts else texts
+
+
+def whole(ids: Ids) -> Ids:
+    """Integers where every id is written as `7.0`, as pandas writes a column that had gaps."""
+    if not isinstance(ids, list) or not all(_WHOLE.fullmatch(one) for one in ids):
+        return ids
+    return read_ids([one.split(".")[0] for one in ids])
 
 
 def why_text(ids: list[str]) -> str | None:

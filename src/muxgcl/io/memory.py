@@ -1,6 +1,7 @@
 """Graphs held in memory: PyG's `Data`, an adjacency matrix, an edge index, a list of edges."""
 
 import warnings
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,8 @@ def read_data(data: "Data") -> tuple[EdgeList, NodeTable]:
         nodes = int(data.num_nodes or 0)
     if guess:
         notes.append(f"num_nodes is not set: {how_many(nodes, 'node')}, as edge_index names them")
+    if data.get("edge_attr") is not None and data.get("edge_weight") is None:
+        notes.append("edge_attr is not used: weights of edges are called edge_weight")
     labels = data.get("y")
     if labels is not None and (labels.is_floating_point() or labels.squeeze().ndim > 1):
         notes.append(f"y is not one class a node ({labels.dtype}, {list(labels.shape)}): not used")
@@ -65,23 +68,28 @@ def read_array(array: Any) -> tuple[EdgeList, NodeTable | None]:
 
 
 def is_edges(source: Any) -> bool:
-    """Whether this is a list of edges: pairs of ids, or triples with a weight, each a tuple."""
-    return (
-        isinstance(source, list | tuple)
-        and len(source) > 0
+    """Whether these are edges: pairs of ids, or triples with a weight, each a tuple.
+
+    They are in a list, a tuple or a set. Pairs of texts may be lists, too; of numbers these might
+    be rows of a matrix.
+    """
+    if not isinstance(source, list | tuple | Set) or not source:
+        return False
+    length = len(first) if isinstance(first := next(iter(source)), list | tuple) else 0
+    return length in (2, 3) and all(
+        isinstance(edge, list | tuple)
+        and len(edge) == length
         and all(
-            isinstance(edge, tuple)
-            and len(edge) == len(source[0])
-            and len(edge) in (2, 3)
-            and all(isinstance(end, str | int | np.integer) for end in edge[:2])
-            for edge in source
+            isinstance(end, str if isinstance(edge, list) else str | int | np.integer)
+            for end in edge[:2]
         )
+        for edge in source
     )
 
 
 def read_edges(edges: Any) -> EdgeList:
     """A list of (source, target) or (source, target, weight); ids are whole numbers or text."""
-    weight = None
+    edges, weight = list(edges), None
     if len(edges[0]) == 3:
         for row, edge in enumerate(edges):
             if not isinstance(edge[2], int | float | np.number):

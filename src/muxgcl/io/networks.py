@@ -1,7 +1,8 @@
-"""NetworkX graphs, and the two XML formats that NetworkX reads: GraphML and GEXF."""
+"""NetworkX graphs, and formats that it reads: GraphML, GEXF, and JSON of nodes and links."""
 
+import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -17,7 +18,7 @@ from muxgcl.io.roles import LABELS, EdgeColumns, NodeColumns, find
 from muxgcl.io.safety import XML_GROWTH, check_file, parsing, quoted
 from muxgcl.io.table import Block, Dense, Place, counted, is_number, settle
 
-SUFFIXES = (".graphml", ".gexf")
+SUFFIXES = (".graphml", ".gexf", ".json")
 LONGEST_TEXT = 100_000  # characters of an attribute
 _DRAWING = ("viz", "start", "end", "pid")  # what GEXF says about drawing and time
 Network = tuple[EdgeList, NodeTable]
@@ -41,6 +42,55 @@ def read_xml(path: Path, edges: EdgeColumns, nodes: NodeColumns) -> Network:
     shown = ("label",) if gexf and nodes.label != "label" else ()
     ignored = _DRAWING if gexf else ()
     return read_network(graph, edges, nodes, name=str(path), shown=shown, ignored=ignored)
+
+
+def read_json(path: Path, edges: EdgeColumns, nodes: NodeColumns) -> Network:
+    """Read a graph as NetworkX (`node_link_data`) and d3 write it."""
+    check_file(path, XML_GROWTH)
+    with parsing(path, "JSON"):
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    return read_node_link(content, edges, nodes, name=str(path))
+
+
+def read_node_link(
+    content: Any, edges: EdgeColumns, nodes: NodeColumns, name: str = "the dict"
+) -> Network:
+    """A dict of `nodes`, each with its `id`, and `links` (or `edges`) from `source` to `target`."""
+    import networkx
+
+    found = content if isinstance(content, Mapping) else {}
+    listed = found.get("nodes")
+    links = found["links"] if "links" in found else found.get("edges")
+    if not isinstance(listed, list) or not isinstance(links, list):
+        raise UserError(
+            f'{name} holds no graph: expected {{"nodes": [{{"id": ...}}, ...], '
+            '"links": [{"source": ..., "target": ...}, ...]}'
+        )
+    graph = networkx.MultiDiGraph() if found.get("directed", True) else networkx.MultiGraph()
+    for place, node in enumerate(listed):
+        own = dict(_with(node, ("id",), f"{name}, node {place}"))
+        graph.add_nodes_from([(own.pop("id"), own)])
+    for place, link in enumerate(links):
+        own = dict(_with(link, ("source", "target"), f"{name}, link {place}"))
+        ends = own.pop("source"), own.pop("target")
+        for end in ends:
+            if end not in graph:
+                raise UserError(
+                    f"{name}, link {place}: an edge names node {quoted(str(end))}, which is not "
+                    "among the nodes"
+                )
+        graph.add_edges_from([(*ends, own)])
+    return read_network(graph, edges, nodes, name=name)
+
+
+def _with(record: Any, names: Sequence[str], name: str) -> Mapping[str, Any]:
+    """A record that has these fields, each a text or a number."""
+    for wanted in names:
+        value = record.get(wanted) if isinstance(record, Mapping) else None
+        if not isinstance(value, str | int | float):
+            raise UserError(f"{name}: expected a field {quoted(wanted)} with a text or a number")
+    found: Mapping[str, Any] = record
+    return found
 
 
 def _check_xml(path: Path) -> None:

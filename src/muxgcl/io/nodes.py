@@ -6,9 +6,9 @@ import numpy as np
 
 from muxgcl.errors import UserError
 from muxgcl.io.cells import read_texts
-from muxgcl.io.ids import Ids, as_text, first_repeat, positions
+from muxgcl.io.ids import Ids, as_text, first_repeat, positions, whole
 from muxgcl.io.roles import NodeColumns
-from muxgcl.io.safety import LONGEST_NAME, quoted
+from muxgcl.io.safety import LONGEST_NAME, how_many, quoted
 from muxgcl.io.table import Dense, Matrix, Place, Table, counted
 
 Text = dict[str, list[str]]
@@ -61,7 +61,7 @@ def node_table(table: Table, id_column: str, label_column: str | None) -> NodeTa
     label = f"{table.name}: column {quoted(label_column)} is the label, not a feature"
     return NodeTable(
         name=table.name,
-        ids=rows.kept[id_column],
+        ids=whole(rows.kept[id_column]),
         numbers=rows.numbers,
         number_names=rows.number_names,
         text=rows.text,
@@ -83,6 +83,26 @@ def check_ids(ids: Ids, name: str, place: Place) -> None:
             f"{name}, {place(row)}: an id of {longest:,} characters; "
             f"at most {LONGEST_NAME:,} are read"
         )
+
+
+def labels_of(labels: NodeTable, nodes: Ids, of: str) -> list[str]:
+    """The label of each node, blank where there is none.
+
+    An array's rows are the nodes 0, 1, ...; those of nodes with names come in their order.
+    """
+    if labels.labels is None:
+        raise UserError(f"{labels.name} has no column of labels")
+    if labels.numbered and len(labels.ids) != len(nodes):
+        raise UserError(
+            f"{labels.name}: expected {how_many(len(nodes), 'label')}, one for each node, "
+            f"got {len(labels.ids):,}"
+        )
+    if labels.numbered and isinstance(nodes, list):
+        return as_text(labels.labels)
+    spread = [""] * len(nodes)
+    for row, label in zip(rows_of(labels, nodes, of), labels.labels, strict=True):
+        spread[row] = str(label)
+    return spread
 
 
 def rows_of(table: NodeTable, nodes: Ids, of: str) -> list[int]:

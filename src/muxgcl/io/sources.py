@@ -1,18 +1,20 @@
 """Which reader takes which source: files by their suffix, objects by their type."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import issparse
+from scipy.sparse import coo_array, issparse
 
 from muxgcl.errors import UserError
 from muxgcl.io import delimited, networks, parquet
 from muxgcl.io.benchmark import read_graph_npz
 from muxgcl.io.edges import EdgeList, edge_list
-from muxgcl.io.frames import is_frame, read_frame
+from muxgcl.io.frames import is_adjacency, is_frame, is_series, labels_frame, read_frame
+from muxgcl.io.ids import as_text, ids_of
 from muxgcl.io.matrices import nodes_in_order, read_matrix_file
 from muxgcl.io.memory import is_edges, read_adjacency, read_array, read_data, read_edges
 from muxgcl.io.nodes import NodeTable, no_numbers, node_table
@@ -33,7 +35,11 @@ def read_graph(source: Any, edges: EdgeColumns, nodes: NodeColumns, header: bool
         return read_data(source)
     if networks.is_network(source):
         return networks.read_network(source, edges, nodes)
+    if isinstance(source, dict) and "nodes" in source:
+        return networks.read_node_link(source, edges, nodes)
     if is_frame(source):
+        if is_adjacency(source):
+            return _adjacency_frame(source)
         return edge_list(read_frame(source, edges, "the frame of edges"), edges), None
     if issparse(source):
         return read_adjacency(source)
@@ -45,6 +51,15 @@ def read_graph(source: Any, edges: EdgeColumns, nodes: NodeColumns, header: bool
         f"cannot load a graph from {type(source).__name__}; expected a path, PyG Data, a NetworkX "
         "graph, an adjacency matrix, a pandas frame, an edge index or a list of tuples"
     )
+
+
+def _adjacency_frame(frame: Any) -> tuple[EdgeList, NodeTable]:
+    """A matrix whose rows and columns have the names of nodes."""
+    edges, nodes = read_adjacency(coo_array(frame.to_numpy()), "the adjacency matrix")
+    ids = ids_of(frame.index.tolist())
+    names = np.array(as_text(ids), dtype=object)
+    source, target = (ids_of(names[np.asarray(end)]) for end in (edges.source, edges.target))
+    return replace(edges, source=source, target=target), replace(nodes, ids=ids, numbered=False)
 
 
 def _graph_file(path: Path, edges: EdgeColumns, nodes: NodeColumns, header: bool | None) -> Read:
@@ -68,8 +83,9 @@ def _npz(path: Path, *_: object) -> Read:
     return read_graph_npz(path)
 
 
-def _xml(path: Path, edges: EdgeColumns, nodes: NodeColumns, *_: object) -> Read:
-    return networks.read_xml(path, edges, nodes)
+def _network(path: Path, edges: EdgeColumns, nodes: NodeColumns, *_: object) -> Read:
+    read = networks.read_json if path.suffix.lower() == ".json" else networks.read_xml
+    return read(path, edges, nodes)
 
 
 # who reads a graph from a file of which suffix
@@ -77,7 +93,7 @@ GRAPHS: dict[str, Callable[[Path, EdgeColumns, NodeColumns, bool | None], Read]]
     **dict.fromkeys(delimited.SUFFIXES, _text),
     **dict.fromkeys(parquet.SUFFIXES, _parquet),
     ".npz": _npz,
-    **dict.fromkeys(networks.SUFFIXES, _xml),
+    **dict.fromkeys(networks.SUFFIXES, _network),
 }
 
 
@@ -106,6 +122,8 @@ def _node_object(source: Any, name: str, columns: NodeColumns) -> NodeTable:
         return node_table(
             table, columns.ids(name, table.columns), columns.labels(name, table.columns)
         )
+    if is_series(source) and (frame := labels_frame(source)) is not None:
+        return _node_object(frame, name, replace(columns, id="id", label="label"))
     if not columns.features:
         return nodes_in_order(name, no_numbers(len(source)), labels=source)
     if issparse(source) or isinstance(source, torch.Tensor | np.ndarray):
