@@ -78,16 +78,19 @@ def calibrate(plan: Plan, graph: Graph) -> Rates:
     shape = Shape.of(_counted(plan), graph)
     clock, probe = _Clock(device), PROBE * grain(device)
     with seeded(0, device):
-        a = torch.rand(2 * probe, 512, device=device)
-        b = torch.rand(512, 512, device=device)
-        flops = 2 * len(a) * 512 * 512 / clock(lambda: a @ b)
+        # tables beyond any cache, as those of training are
+        a = torch.rand(8 * probe, 512, device=device, requires_grad=True)
+        b = torch.rand(512, 512, device=device, requires_grad=True)
+        both = clock(lambda: torch.autograd.grad((a @ b).sum(), (a, b)), 3)
+        flops = 6 * len(a) * 512 * 512 / both
+        long = torch.rand(16 * probe, 1024, device=device)
+        touches = 2 * long.numel() / clock(lambda: torch.relu(long).mul_(0.5))
         rows, per_row = 16 * probe, 6
         row = torch.arange(rows, device=device).repeat_interleave(per_row)
         col = torch.randint(rows, (len(row),), device=device)
         value = torch.rand(len(row), device=device)
         sparse = SparseMatrix.from_entries(row, col, value, (rows, rows))
         wide = torch.rand(rows, 256, device=device)
-        touches = 2 * wide.numel() / clock(lambda: torch.relu(wide).mul_(0.5))
         gathers = len(row) * 256 / clock(lambda: sparse @ wide)
         pairs = _pairs(plan, shape, probe, clock)
         walks = _walks(plan, device) if shape.affinity and plan.settings.affinity != "vgae" else 1.0

@@ -28,6 +28,8 @@ from muxgcl.seeding import seeded
 COUNTED = ("mux-gcl", "mux-hop", "grace", "gca", "sfa")  # methods that this counts
 NUMBER = 4  # bytes
 DROPOUT = 12  # what drawing a random number costs, in numbers read and written
+EDGE = 12  # the same for an entry of a view's adjacency: its mask, its weight, its degrees
+LOOSE_EDGE = 120  # where rows of it are taken out: it is compressed anew
 BLOCK = 16  # the same for bias, PReLU and norm, forward and backward
 
 
@@ -93,8 +95,7 @@ def _encoder(plan: Plan, graph: Graph, shape: Shape) -> Work:
     rows, entries = _sizes(plan, graph, layers, sampled)
     wanted = 2 * (graph.num_nodes if sampled is None else len(sampled.nodes))
     work = _first_layer(graph, shape.widths[1], rows, entries[0], in_part)
-    # masks, weights and degrees of the edges of both views, whatever is sampled
-    work += Work(touches=12 * 2 * len(graph.adjacency.col))
+    work += Work(touches=EDGE * 2 * len(graph.adjacency.col))  # whatever is sampled
     for k, (a, b) in enumerate(pairwise(shape.widths[1:]), start=1):
         after = rows[k + 1] if in_part else rows[k]
         across = a if in_part else b  # a sample is propagated first and multiplied then
@@ -142,7 +143,8 @@ def _perceptron(plan: Plan, graph: Graph, shape: Shape) -> Work:
     rows, entries = _sizes(plan, graph, cfg.convolutions + shape.last, sampled)
     f, copies = shape.widths[0], 2 if cfg.ema else 1
     share, again = _blocks(plan, graph, shape, sampled, rows[0])
-    work = Work(touches=12 * 2 * len(graph.adjacency.col))
+    edge = LOOSE_EDGE if _in_part(plan, graph, sampled) else EDGE
+    work = Work(touches=edge * 2 * len(graph.adjacency.col))
     for k, (a, b) in enumerate(pairwise(shape.widths)):
         before, here = (rows[min(k + more, cfg.convolutions)] for more in (0, 1))
         if k > 0:
