@@ -18,7 +18,7 @@ from muxgcl.evaluate.development import development_labels, labels_or_zeros, rep
 
 Mask = Bool[np.ndarray, " n"] | Bool[np.ndarray, "n _"]
 _REDRAWS = 1000
-MOST = (10_000, 10_000, 20_000)  # nodes of train, val and test that a probe looks at
+MOST = (4_000, 4_000, 20_000)  # nodes of train, val and test that a probe looks at
 FEWEST = 6  # labelled nodes: with one of train and one of val a node of the report half is left
 
 
