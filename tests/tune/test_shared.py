@@ -218,6 +218,60 @@ def test_a_point_that_two_workers_put_back_is_tried_once(tmp_path: Path) -> None
     assert tried.count(tried[0]) == 2
 
 
+def worker_of(study: optuna.Study) -> shared.Shared:
+    return shared.Shared(types.SimpleNamespace(study=study))  # type: ignore[arg-type]
+
+
+def states(study: optuna.Study) -> list[str]:
+    return [trial.state.name for trial in study.trials]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_two_claims_to_the_last_trial_the_first_is_good_whoever_looks_first(
+    order: tuple[int, int],
+) -> None:
+    study = optuna.create_study()
+    claims = [study.ask(), study.ask()]
+    found = {k: worker_of(study)._is_mine(claims[k], 1) for k in order}
+    assert found == {0: True, 1: False}
+    assert states(study) == ["RUNNING", "FAIL"]  # nobody waits for the point of the second
+
+
+def test_a_start_that_found_no_room_goes_back_into_the_queue() -> None:
+    study = optuna.create_study()
+    study.ask()
+    study.enqueue_trial({"x": 0.25}, user_attrs={shared.START: True})
+    assert not worker_of(study)._is_mine(study.ask(), 1)
+    assert states(study) == ["RUNNING", "FAIL", "WAITING"]
+    assert study.trials[2].user_attrs == {shared.AGAIN: 1, shared.START: True}
+
+
+def test_a_lost_point_comes_before_one_that_was_drawn_after_it() -> None:
+    study = optuna.create_study()
+    study.ask()
+    worker_of(study)._give_back(study.trials[0])
+    study.add_trial(optuna.trial.create_trial(state=TrialState.RUNNING))  # as fast as the queue
+    assert not worker_of(study)._is_mine(types.SimpleNamespace(number=2), 1)
+    assert worker_of(study)._is_mine(study.ask(), 1)
+    assert states(study) == ["FAIL", "RUNNING", "FAIL"]
+
+
+def test_a_worker_that_counted_as_dead_has_no_claim() -> None:
+    study = optuna.create_study()
+    trial = study.ask()
+    study.tell(trial, state=TrialState.FAIL)
+    assert not worker_of(study)._is_mine(trial, 1)
+
+
+def test_a_point_of_a_worker_that_died_before_reading_it_is_kept_whole() -> None:
+    study = optuna.create_study()
+    study.enqueue_trial({"x": 0.25, "y": 0.5})
+    lost = study.ask({"x": optuna.distributions.FloatDistribution(0, 1)})
+    worker_of(study)._give_back(study.trials[lost.number])
+    both = dict.fromkeys("xy", optuna.distributions.FloatDistribution(0, 1))
+    assert study.ask(both).params == {"x": 0.25, "y": 0.5}
+
+
 def test_workers_that_disagree_are_refused(tmp_path: Path) -> None:
     search(str(tmp_path / "j"), Hill(), 1)
     with pytest.raises(UserError, match="was begun with another set of fixed settings"):

@@ -74,7 +74,7 @@ class Perceptron(nn.Module):
             bound = max(a, 1) ** -0.5
             self.weights.append(torch.empty(a, b).uniform_(-bound, bound))
             drawn = torch.empty(b).uniform_(-bound, bound)
-            self.biases.append(torch.zeros(b) if zero_bias else drawn)
+            self.biases.append(torch.zeros(b) if zero_bias else drawn)  # weights stay the same
         self.acts = nn.ModuleList(nn.PReLU() for _ in widths[1:])
         kinds = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d, "none": nn.Identity}
         self.norms = nn.ModuleList(kinds[norm](b) for b in widths[1:])

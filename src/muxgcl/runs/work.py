@@ -95,7 +95,7 @@ def _encoder(plan: Plan, graph: Graph, shape: Shape) -> Work:
     rows, entries = _sizes(plan, graph, layers, sampled)
     wanted = 2 * (graph.num_nodes if sampled is None else len(sampled.nodes))
     work = _first_layer(graph, shape.widths[1], rows, entries[0], in_part)
-    work += Work(touches=EDGE * 2 * len(graph.adjacency.col))  # whatever is sampled
+    work += _views(graph, in_part=in_part)
     for k, (a, b) in enumerate(pairwise(shape.widths[1:]), start=1):
         after = rows[k + 1] if in_part else rows[k]
         across = a if in_part else b  # a sample is propagated first and multiplied then
@@ -113,6 +113,11 @@ def _encoder(plan: Plan, graph: Graph, shape: Shape) -> Work:
             first = scale == 0 and a == shape.widths[0]
             work += Work(flops=(4 if first else 6) * wanted * a * b, kept=wanted * b)
     return work
+
+
+def _views(graph: Graph, *, in_part: bool) -> Work:
+    """The edges of both views, all of them whatever is sampled."""
+    return Work(touches=(LOOSE_EDGE if in_part else EDGE) * 2 * len(graph.adjacency.col))
 
 
 def _in_part(plan: Plan, graph: Graph, sampled: Sample | None) -> bool:
@@ -143,8 +148,7 @@ def _perceptron(plan: Plan, graph: Graph, shape: Shape) -> Work:
     rows, entries = _sizes(plan, graph, cfg.convolutions + shape.last, sampled)
     f, copies = shape.widths[0], 2 if cfg.ema else 1
     share, again = _blocks(plan, graph, shape, sampled, rows[0])
-    edge = LOOSE_EDGE if _in_part(plan, graph, sampled) else EDGE
-    work = Work(touches=edge * 2 * len(graph.adjacency.col))
+    work = _views(graph, in_part=_in_part(plan, graph, sampled))
     for k, (a, b) in enumerate(pairwise(shape.widths)):
         before, here = (rows[min(k + more, cfg.convolutions)] for more in (0, 1))
         if k > 0:
