@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from muxgcl.evaluate.arrays import unit_rows
-from muxgcl.evaluate.logistic import Linear, fit_path
+from muxgcl.evaluate.logistic import Linear, fit_path, predict_path
 
 
 def clusters(n: int, d: int, k: int, spread: float = 0.6) -> tuple[np.ndarray, np.ndarray]:
@@ -78,6 +78,21 @@ def test_where_the_path_starts_does_not_matter() -> None:
     *_, walked = fit_path(x, y, [2.0**power for power in range(-10, 10)])
     (jumped,) = fit_path(x, y, [2.0**9])
     assert_allclose(walked.scores(x), jumped.scores(x), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(("n", "d"), [(60, 20), (40, 90)])
+@pytest.mark.parametrize("columns", [1, 7, 1000])
+def test_strengths_side_by_side_have_the_solutions_that_each_has_by_itself(
+    n: int, d: int, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = clusters(n, d, 3)
+    strengths = [2.0**power for power in range(-10, 10)]
+    want = [fit_path(x, y, [strength])[0] for strength in strengths]
+    monkeypatch.setattr("muxgcl.evaluate.logistic._COLUMNS", columns)
+    found = fit_path(x, y, strengths)
+    for one, two in zip(found, want, strict=True):
+        assert_allclose(one.scores(x), two.scores(x), rtol=1e-3, atol=1e-3)
+    assert np.array_equal(predict_path(found, x), [model.predict(x) for model in found])
 
 
 def test_repeated_zero_and_constant_columns_and_rows_do_no_harm() -> None:

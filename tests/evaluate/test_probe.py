@@ -161,9 +161,23 @@ def test_rows_that_no_split_names_do_not_matter(layout: type) -> None:
     np.testing.assert_array_equal(found.confusion, want.confusion)
 
 
-def test_a_large_table_gives_what_a_small_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_the_size_of_a_block_of_rows_does_not_matter(
+    layout: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
     z, y = embedding()
     splits = holdout_splits(y, 2)
-    want = probe(z, y, splits).to_record()
-    monkeypatch.setattr(sys.modules[probe.__module__], "LARGE", 1)
-    assert probe(z, y, splits).to_record() == want
+    want = probe(layout(z), y, splits)
+    for name, size in (("ROWS", 7), ("SCORES", 1)):
+        monkeypatch.setattr(sys.modules[probe.__module__], name, size)
+        found = probe(layout(z), y, splits)
+        assert found.to_record() == want.to_record()
+        assert [s.validation for s in found.splits] == [s.validation for s in want.splits]
+
+
+def test_the_table_that_is_scored_stays_as_it_was() -> None:
+    z, y = embedding()
+    for table in (z, z.astype(np.float64), sparse.csr_array(z.astype(np.float64))):
+        before = table.copy()
+        probe(table, y, holdout_splits(y, 1))
+        assert abs(table - before).max() == 0

@@ -15,6 +15,7 @@ Index = Int[np.ndarray, " _"]  # any number of nodes
 Pairs = Int[np.ndarray, "m 2"]
 Edges = Int[np.ndarray, "2 e"]
 Weights = Float[np.ndarray, " e"]
+BLOCK = 1 << 22  # numbers that are looked at in one go
 PerPair = Float[np.ndarray, " m"]
 
 
@@ -22,13 +23,23 @@ def unit_rows(z: Table) -> Table:
     """Rows scaled to length one in float64; a zero row stays zero, a sparse table sparse."""
     from sklearn.preprocessing import normalize  # takes seconds to load
 
-    z = sparse.csr_array(z, dtype=np.float64) if sparse.issparse(z) else np.asarray(z, np.float64)
+    given = checked_table(z)
+    z = given.astype(np.float64, copy=False)
+    return normalize(z, copy=z is given)
+
+
+def checked_table(z: Table) -> Table:
+    """The table as it is, all of it finite; a sparse one by rows."""
+    z = sparse.csr_array(z) if sparse.issparse(z) else np.asarray(z)
     if z.ndim != 2:
         raise UserError(f"embeddings must be a table [nodes, width], got shape {z.shape}")
-    broken = int((~np.isfinite(z.data if sparse.issparse(z) else z)).sum())
+    values = z.data if sparse.issparse(z) else z
+    step = max(1, BLOCK // max(1, values[:1].size))
+    blocks = (values[start : start + step] for start in range(0, len(values), step))
+    broken = sum(int((~np.isfinite(block)).sum()) for block in blocks)
     if broken:
         raise UserError(f"embeddings must be finite, got {broken} entries that are NaN or infinite")
-    return normalize(z)
+    return z
 
 
 def checked_labels(y: Labels, n: int) -> Labels:

@@ -14,8 +14,15 @@ from joblib import Parallel, cpu_count, delayed
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from muxgcl.evaluate.arrays import Index, Labels, Table, checked_labels, unit_rows
-from muxgcl.evaluate.logistic import Linear, fit_path
+from muxgcl.evaluate.arrays import (
+    Index,
+    Labels,
+    Table,
+    checked_labels,
+    checked_table,
+    unit_rows,
+)
+from muxgcl.evaluate.logistic import Linear, fit_path, predict_path
 from muxgcl.evaluate.splits import Split, check_parts
 from muxgcl.evaluate.statistics import Summary, summarise
 
@@ -24,7 +31,8 @@ from muxgcl.evaluate.statistics import Summary, summarise
 STRENGTHS: tuple[float, ...] = tuple(2.0**power for power in range(-10, 10))
 
 COUNTED = 100  # classes, the first ones, of which confusions are counted: a table of k x k a split
-LARGE = 1 << 27  # numbers in a table, beyond which no second copy of it is made
+ROWS, SCORES = 2048, 1 << 22  # of a block: rows, and scores of them
+TOGETHER = 2 << 30  # bytes that all splits in progress may take
 SMALL = 200_000  # numbers in a split's table, below which more threads wait for Python than work
 
 T = TypeVar("T")
@@ -101,17 +109,9 @@ def probe(
     """
     from sklearn.metrics import confusion_matrix, f1_score  # takes seconds to load
 
-    z = z if sparse.issparse(z) else np.asarray(z)
+    z = checked_table(z)
     y = checked_labels(y, z.shape[0])
     classes = np.unique(y[y >= 0])
-    z, y, splits = _rows_of(z, y, splits)
-    large = z.shape[0] * z.shape[1] > LARGE and not sparse.issparse(z)
-    whole = z if large else unit_rows(z)
-
-    def rows(nodes: Index) -> Table:
-        """Rows of length one; of a large table, made as they are looked at."""
-        return unit_rows(z[nodes]) if large else whole[nodes]
-
     check_parts(splits)
     counted = classes[:COUNTED]
 
@@ -122,57 +122,43 @@ def probe(
         return confusion_matrix(truth[both], answer[both], labels=counted)
 
     def score(split: Split) -> SplitScore:
-        model, strength, validation = _choose(rows, y, split, strengths)
-        truth, answer = y[split.test], model.predict(rows(split.test))
+        path = fit_path(unit_rows(z[split.train]), y[split.train], strengths)
+        hits = (_answers(path, z, split.val) == y[split.val]).sum(1)
+        best = int(np.argmax(hits))
+        truth, (answer,) = y[split.test], _answers(path[best : best + 1], z, split.test)
         right = truth == answer
-        aside = (
-            right[:0] if split.aside is None else model.predict(rows(split.aside)) == y[split.aside]
-        )
+        everywhere = right
+        if split.aside is not None:
+            (beside,) = _answers(path[best : best + 1], z, split.aside)
+            everywhere = np.concatenate([right, beside == y[split.aside]])
         return SplitScore(
             accuracy=100 * float(right.mean()),
-            everywhere=100 * float(np.concatenate([right, aside]).mean()),
+            everywhere=100 * float(everywhere.mean()),
             macro_f1=100 * float(f1_score(truth, answer, average="macro", zero_division=0)),
-            validation=validation,
-            strength=strength,
+            validation=100 * int(hits[best]) / len(split.val),
+            strength=strengths[best],
             confusion=confusion(truth, answer),
         )
 
     most = max((len(split.train) for split in splits), default=0)
     small = most * min(most, z.shape[1]) < SMALL
-    threads = 1 if large else 2 if small else None
+    threads = 2 if small else max(1, TOGETHER // workspace(most, z))
     return ProbeResult(counted, tuple(on_all_cores(score, splits, most=threads)))
 
 
-def _rows_of(z: Table, y: Labels, splits: Sequence[Split]) -> tuple[Table, Index, list[Split]]:
-    """Without the rows that no split names, where these are most of the table."""
-    named = np.zeros(len(y), bool)
-    for split in splits:
-        for part in (split.train, split.val, split.test, split.aside):
-            named[part if part is not None else []] = True
-    rows = np.flatnonzero(named)
-    if 2 * len(rows) > len(y):
-        return z, y, list(splits)
-    place = np.cumsum(named) - 1
-    moved = [
-        Split(
-            place[split.train],
-            place[split.val],
-            place[split.test],
-            None if split.aside is None else place[split.aside],
-        )
-        for split in splits
-    ]
-    return z[rows], y[rows], moved
+def workspace(train: int, z: Table) -> int:
+    """Bytes that a split takes: its training rows twice, their Gram matrix and its eigenvectors."""
+    least = min(train, z.shape[1])
+    width = least if sparse.issparse(z) else z.shape[1]
+    return 8 * (2 * train * width + 4 * least**2)
 
 
-def _choose(
-    rows: Callable[[Index], Table], y: Labels, split: Split, strengths: Sequence[float]
-) -> tuple[Linear, float, float]:
-    """The model, trained on train alone, that is right most often on val."""
-    path, val = fit_path(rows(split.train), y[split.train], strengths), rows(split.val)
-    right = [int((model.predict(val) == y[split.val]).sum()) for model in path]
-    best = int(np.argmax(right))
-    return path[best], strengths[best], 100 * right[best] / len(split.val)
+def _answers(path: Sequence[Linear], z: Table, nodes: Index) -> Int[np.ndarray, "c m"]:
+    """What models predict of nodes; a block of rows at a time has length one, in double."""
+    step = max(1, min(ROWS, SCORES // (len(path) * len(path[0].classes))))
+    starts = range(0, max(1, len(nodes)), step)
+    blocks = [predict_path(path, unit_rows(z[nodes[start : start + step]])) for start in starts]
+    return np.concatenate(blocks, axis=1)
 
 
 def on_all_cores(
