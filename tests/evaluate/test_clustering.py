@@ -107,6 +107,23 @@ def test_fewer_different_rows_than_clusters_are_no_trouble() -> None:
     assert set(assign(np.zeros((6, 3)), 3)) <= {0, 1, 2}
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_large_table_ends_in_the_grouping_of_a_small_one(
+    form: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Starts are compared on some of the rows; the best one goes on with all of them."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 1000)
+    z = form(0.8 * np.eye(6)[y] + 0.2 * rng.normal(size=(1000, 6)))
+    whole = assign(z, 4)
+    monkeypatch.setattr(clustering, "LARGE", 1000)
+    monkeypatch.setattr(clustering, "SAMPLE", 600)  # 100 rows
+    some = assign(z, 4)
+    assert some.shape == (1000,)
+    assert compare([some], whole).ari_scores[0] > 0.98
+    np.testing.assert_array_equal(some, assign(z, 4))
+
+
 def test_many_rows_are_clustered_in_mini_batches_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """On blobs that anyone would find, and in blocks that do not divide the rows."""
     y = np.repeat(np.arange(4), 250)
