@@ -6,11 +6,25 @@ import torch
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from muxgcl.evaluate import feature_controls, holdout, holdout_splits, majority, raw_features
+from muxgcl.evaluate import (
+    cut,
+    feature_controls,
+    holdout,
+    holdout_splits,
+    majority,
+    raw_features,
+)
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.io import planted
-from muxgcl.runs.controls import control_tables, features_table, scipy_rows, score_controls
+from muxgcl.runs.controls import (
+    control_tables,
+    each_control,
+    features_table,
+    scipy_rows,
+    score_controls,
+)
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.scoring import score
 from muxgcl.tensors import Tensors
 
 EDGES = np.array([[0, 1, 1, 2, 3, 0, 4], [1, 0, 2, 1, 0, 3, 4]])  # node 4: a loop; node 5: alone
@@ -123,12 +137,50 @@ def test_large_tables_are_scored_on_fewer_splits_and_not_clustered(
     assert whole["X|AX|A^2X"]["holdout"]["per_split"]["accuracy"][:5] == few
 
 
+@pytest.mark.parametrize("layout", ["dense", "sparse", "filling"])
+def test_rows_of_controls_are_those_of_the_whole_tables(layout: str) -> None:
+    data = planted(nodes=90, features=60)
+    if layout == "dense":
+        data.x = data.x + 0.1
+    if layout == "sparse":
+        data.x[:, 5:] = 0
+    graph, plan = Graph.from_data(data), Plan.make("mux-hop", "quick", device="cpu")
+    rows = np.array([0, 3, 4, 50, 89])
+    whole, some = dict(each_control(plan, graph)), dict(each_control(plan, graph, rows))
+    assert list(some) == list(whole) == ["raw", "A X", "A^2 X", "X|AX|A^2X", "untrained"]
+    assert sparse.issparse(whole["A^2 X"]) == (layout == "sparse")
+    assert sparse.issparse(whole["raw"]) == (layout != "dense")
+    for name, table in whole.items():
+        assert_allclose(plain(some[name]), plain(table)[rows], atol=1e-6)
+
+
+def test_a_large_graphs_controls_have_the_scores_of_its_whole_tables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = planted(nodes=200)
+    graph, plan = Graph.from_data(data), Plan.make("sgc")
+    few = lambda split: cut(split, (15, 15, 20))  # noqa: E731
+    monkeypatch.setattr("muxgcl.runs.scoring.cut", few)
+    whole = dict(score_controls(plan, graph, data, splits=5, clusters=False))
+    sizes: list[int] = []
+
+    def counting(z: np.ndarray, *rest: object, **how: object) -> object:
+        sizes.append(z.shape[0])
+        return score(z, *rest, **how)
+
+    monkeypatch.setattr("muxgcl.runs.controls.score", counting)
+    monkeypatch.setattr("muxgcl.runs.controls.LARGE", 1)
+    some = dict(score_controls(plan, graph, data, splits=5))
+    assert some == whole
+    assert max(sizes) < 200
+
+
 def test_majority_is_the_most_frequent_training_class_of_each_split() -> None:
     y = np.r_[np.zeros(70, int), np.ones(30, int), np.full(10, -1)]
     splits = holdout_splits(y, 4)
     found = majority(y, splits)
-    for split, score in zip(splits, found.splits, strict=True):
+    for split, got in zip(splits, found.splits, strict=True):
         answer = np.bincount(y[split.train]).argmax()
-        assert score.accuracy == pytest.approx(100 * np.mean(y[split.test] == answer))
-        assert score.confusion.sum() == len(split.test)
-        assert score.confusion[:, 1 - answer].sum() == 0
+        assert got.accuracy == pytest.approx(100 * np.mean(y[split.test] == answer))
+        assert got.confusion.sum() == len(split.test)
+        assert got.confusion[:, 1 - answer].sum() == 0

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import Split, cut, holdout_splits, public_splits, random_split
+from muxgcl.evaluate import (
+    Split,
+    among,
+    cut,
+    holdout_splits,
+    named,
+    public_splits,
+    random_split,
+)
 
 
 def same(one: Split, two: Split) -> bool:
@@ -138,3 +146,25 @@ def test_a_large_split_is_cut_to_a_random_sample_and_a_small_one_is_left_alone()
         assert set(some) <= set(getattr(whole, part))
     assert same(few, cut(whole, (50, 60, 70)))
     assert same(cut(whole), whole)
+
+
+def test_splits_that_are_cut_look_at_the_same_nodes_as_far_as_they_can() -> None:
+    whole = holdout_splits(labels(2000), 20)
+    few = [cut(split, (40, 40, 200)) for split in whole]  # of 200, 200 and about 800
+    assert len(named(whole)) == 2000
+    assert len(named(few)) < 0.4 * 2000
+    trained = [set(split.train) for split in few]
+    assert len(set.union(*trained)) > 300  # and yet each has its own
+    assert len(set.intersection(*trained)) == 0
+
+
+def test_a_split_of_some_rows_names_the_same_nodes() -> None:
+    splits = [cut(split, (20, 30, 40)) for split in holdout_splits(labels(500), 3)]
+    rows = named(splits)
+    assert len(rows) < 500
+    for split in splits:
+        there = among(split, rows)
+        for part in ("train", "val", "test", "aside"):
+            assert np.array_equal(rows[getattr(there, part)], getattr(split, part))
+    bare = Split(splits[0].train, splits[0].val, splits[0].test)
+    assert among(bare, rows).aside is None

@@ -8,10 +8,12 @@ from muxgcl.evaluate.probe import STRENGTHS, ProbeResult, SplitScore, probe
 from muxgcl.evaluate.protocols import PaperProtocol, PaperResult, holdout, public
 from muxgcl.evaluate.splits import (
     Split,
+    among,
     check_parts,
     cut,
     development_splits,
     holdout_splits,
+    named,
     public_splits,
     random_split,
 )
@@ -31,6 +33,7 @@ __all__ = [
     "SplitScore",
     "Summary",
     "Verdict",
+    "among",
     "assign",
     "check_parts",
     "cluster",
@@ -45,6 +48,7 @@ __all__ = [
     "holdout_splits",
     "link_prediction",
     "majority",
+    "named",
     "paired_difference",
     "probe",
     "public",

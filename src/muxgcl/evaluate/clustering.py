@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate.arrays import Labels, Rows, Table, checked_labels, checked_table, unit_rows
+from muxgcl.evaluate.arrays import Labels, Rows, Table, checked_labels, single_unit_rows
 from muxgcl.evaluate.probe import on_all_cores
 from muxgcl.evaluate.statistics import Summary, summarise
 
@@ -64,7 +63,7 @@ def _groupings(z: Table, clusters: int, seeds: Sequence[int]) -> list[Labels]:
     if many:
         rng = np.random.default_rng(count)
         some = np.sort(rng.permutation(count)[: max(clusters, min(MANY, LARGE // z.shape[1]))])
-    rows = _single(z[some] if many else z)
+    rows = single_unit_rows(z[some] if many else z)
 
     def group(seed: int) -> Labels:
         with threadpool_limits(limits=1):  # OpenMP's limit holds for one thread; sums keep an order
@@ -78,7 +77,7 @@ def _groupings(z: Table, clusters: int, seeds: Sequence[int]) -> list[Labels]:
             how = {"batch_size": BATCH, "random_state": seed}
             kmeans = MiniBatchKMeans(clusters, init=start, n_init=1, **how).fit(rows)
             blocks = (z[first : first + BATCH] for first in range(0, count, BATCH))
-            nearest = [kmeans.predict(_single(block)) for block in blocks]
+            nearest = [kmeans.predict(single_unit_rows(block)) for block in blocks]
         return np.concatenate(nearest).astype(np.int64)
 
     with threadpool_limits(limits=1), warnings.catch_warnings():
@@ -96,17 +95,6 @@ def _best_start(rows: Table, clusters: int, seed: int) -> Rows:
     kmeans = KMeans(clusters, n_init=STARTS, random_state=seed).fit(rows[np.sort(some)])
     centres: Rows = kmeans.cluster_centers_
     return centres
-
-
-def _single(z: Table) -> Table:
-    """Rows of length one in float32, twice as fast as float64; a block is in float64 at a time."""
-    if sparse.issparse(z):
-        return unit_rows(z).astype(np.float32)
-    z = checked_table(z)
-    rows = np.empty(z.shape, np.float32)
-    for start in range(0, len(z), BATCH):
-        rows[start : start + BATCH] = unit_rows(z[start : start + BATCH])
-    return rows
 
 
 def compare(groupings: Sequence[Labels], y: Labels) -> ClusteringResult:

@@ -9,20 +9,23 @@ r"""What needs no training: a method that does not beat these has learned nothin
 | `majority`   | the most frequent class of the training nodes, for every node    |
 
 $A$ is the propagation matrix $D^{-1/2} (A + I) D^{-1/2}$ of the encoders. Tables go to the probe,
-which scales rows to length one; no other scaling is done. Sparse features stay sparse.
+which scales rows to length one; no other scaling is done. Sparse features stay sparse; propagated
+ones do while most of their entries are zero.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy import sparse
 
-from muxgcl.evaluate.arrays import Labels, Table, checked_labels, unit_rows
+from muxgcl.evaluate.arrays import Index, Labels, Table, checked_labels, single_unit_rows
 from muxgcl.evaluate.probe import ProbeResult, SplitScore
 from muxgcl.evaluate.splits import Split
 
 RAW, ONE_HOP, TWO_HOPS, SIDE_BY_SIDE = "raw", "A X", "A^2 X", "X|AX|A^2X"
 MAJORITY = "majority"
+SAMPLE = 1000  # rows that show how full a product is
+COLUMNS = 64  # of a product that are made at once
 UNTRAINED = "untrained"  # the method's own encoder with its first weights
 NAMES = {RAW: "raw features", UNTRAINED: "untrained encoder", MAJORITY: "majority class"}
 
@@ -40,30 +43,63 @@ def raw_features(x: Table) -> Table:
     return sparse.csr_array(x) if np.count_nonzero(x) < x.size / 4 else x
 
 
-def feature_controls(x: Table, propagation: Table) -> dict[str, Table]:
+def feature_controls(x: Table, propagation: Table, rows: Index | None = None) -> dict[str, Table]:
     """The features, propagated ones, and all of them side by side.
 
     Args:
         x: features [n, f], dense or scipy sparse.
         propagation: $D^{-1/2} (A + I) D^{-1/2}$ as a scipy sparse matrix [n, n].
+        rows: the nodes whose rows are wanted; all by default.
     """
+    return dict(each_feature_control(x, propagation, rows))
+
+
+def each_feature_control(
+    x: Table, propagation: Table, rows: Index | None = None
+) -> Iterator[tuple[str, Table]]:
+    """The same, each made when it is asked for."""
+
+    def wanted(table: Table) -> Table:
+        return table if rows is None else table[rows]
+
     x = raw_features(x)
-    once = raw_features(propagation @ x)
-    twice = raw_features(propagation @ once)
-    return {
-        RAW: x,
-        ONE_HOP: once,
-        TWO_HOPS: twice,
-        SIDE_BY_SIDE: side_by_side([x, once, twice]),
-    }
+    raw = wanted(x)
+    yield RAW, raw
+    x = propagated(propagation, x)
+    once = wanted(x)
+    yield ONE_HOP, once
+    twice = propagated(wanted(propagation), x)
+    del x
+    yield TWO_HOPS, twice
+    yield SIDE_BY_SIDE, side_by_side([raw, once, twice])
+
+
+def propagated(propagation: Table, x: Table) -> Table:
+    """The product; dense where more than half of it is not zero: that is smaller, and faster."""
+    if not sparse.issparse(x):
+        return raw_features(propagation @ x)
+    first = propagation[:SAMPLE] @ x
+    if 2 * first.nnz <= np.prod(first.shape):
+        return sparse.csr_array(propagation @ x)
+    table = np.empty((propagation.shape[0], x.shape[1]), x.dtype)
+    for start in range(0, x.shape[1], COLUMNS):
+        some = slice(start, start + COLUMNS)
+        table[:, some] = propagation @ x[:, some].toarray()
+    return table
 
 
 def side_by_side(tables: Sequence[Table]) -> Table:
-    """Tables as one, each with rows of length one; sparse where all of them are."""
-    rows = [unit_rows(table).astype(np.float32) for table in tables]
-    if all(map(sparse.issparse, rows)):
+    """Tables as one, each with rows of length one; sparse where half of it or more is zero."""
+    filled = sum(table.size for table in tables)  # of a sparse one, what is not zero
+    if 2 * filled <= sum(np.prod(table.shape) for table in tables):
+        rows = [sparse.csr_array(single_unit_rows(table)) for table in tables]
         return sparse.csr_array(sparse.hstack(rows))
-    return np.hstack([r.toarray() if sparse.issparse(r) else r for r in rows])
+    ends = np.cumsum([table.shape[1] for table in tables])
+    whole = np.empty((tables[0].shape[0], ends[-1]), np.float32)
+    for table, part in zip(tables, np.split(whole, ends[:-1], axis=1), strict=True):
+        unit = single_unit_rows(table)
+        part[:] = unit.toarray() if sparse.issparse(unit) else unit
+    return whole
 
 
 def majority(y: Labels, splits: Sequence[Split]) -> ProbeResult:

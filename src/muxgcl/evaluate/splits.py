@@ -5,7 +5,7 @@ class where that can be helped, on the labels; never on an embedding. Every meth
 ones, so every difference between two methods is paired.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -14,7 +14,12 @@ from jaxtyping import Bool
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate.arrays import Index, Labels
-from muxgcl.evaluate.development import development_labels, labels_or_zeros, report_half
+from muxgcl.evaluate.development import (
+    development_labels,
+    labels_or_zeros,
+    node_keys,
+    report_half,
+)
 
 Mask = Bool[np.ndarray, " n"] | Bool[np.ndarray, "n _"]
 _REDRAWS = 1000
@@ -79,17 +84,31 @@ def random_split(
 def cut(split: Split, most: tuple[int, int, int] = MOST) -> Split:
     """A split of a large graph with at most so many nodes of train, val and test.
 
-    They are drawn at random, the same ones each time; nothing is left out of a smaller split.
+    They are those with the smallest random keys (`node_keys`): the same ones each time, and several
+    splits look at few nodes in all. Nothing is left out of a smaller split.
     """
 
     def some(part: Index, size: int) -> Index:
-        if len(part) <= size:
-            return part
-        return np.random.default_rng(len(part)).permutation(part)[:size]
+        return part if len(part) <= size else part[np.argsort(node_keys(part, seed=1))[:size]]
 
     train, val, test = most
     aside = None if split.aside is None else some(split.aside, test)
     return Split(some(split.train, train), some(split.val, val), some(split.test, test), aside)
+
+
+def named(splits: Iterable[Split]) -> Index:
+    """The nodes that any of these splits looks at, in ascending order."""
+    parts = (part for s in splits for part in (s.train, s.val, s.test, s.aside) if part is not None)
+    return np.unique(np.concatenate(list(parts)))
+
+
+def among(split: Split, rows: Index) -> Split:
+    """The split of a table that has these rows alone, in ascending order, and all that it names."""
+    train, val, test = (
+        np.searchsorted(rows, part) for part in (split.train, split.val, split.test)
+    )
+    aside = None if split.aside is None else np.searchsorted(rows, split.aside)
+    return Split(train, val, test, aside)
 
 
 def holdout_splits(

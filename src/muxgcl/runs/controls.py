@@ -7,9 +7,10 @@ import numpy as np
 from scipy import sparse
 from torch import Tensor
 
-from muxgcl.evaluate.controls import MAJORITY, UNTRAINED, feature_controls, majority
+from muxgcl.evaluate import named
+from muxgcl.evaluate.controls import MAJORITY, UNTRAINED, each_feature_control, majority
 from muxgcl.graph import Features, Graph
-from muxgcl.runs.embedding import embed
+from muxgcl.runs.embedding import embed_blocks, gathered, taken
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan, build, find_method
 from muxgcl.runs.scoring import Array, labels_of, probe_dict, score, splits_of
@@ -32,13 +33,20 @@ def score_controls(
     split_seed: int = 0,
     clusters: bool = True,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each control's name and its scores by protocol, one after the other."""
+    """Each control's name and its scores by protocol, one after the other.
+
+    Of features that are large, only what the probes look at is made.
+    """
     y = labels_of(data)
     if y is None:
         return
     protocols = [name for name in protocols if name != "paper"]  # that one looks at epochs
-    for name, table in control_tables(plan, graph).items():
-        large = table.shape[0] * table.shape[1] > LARGE
+    asked = {name: splits_of(data, name, splits, split_seed) for name in protocols}
+    rows = None
+    if asked and graph.num_nodes * graph.num_features > LARGE:
+        rows = named(part for parts in asked.values() for part in parts[:LARGE_SPLITS])
+    for name, table in each_control(plan, graph, rows):
+        large = rows is not None or table.shape[0] * table.shape[1] > LARGE
         found, _ = score(
             table,
             data,
@@ -46,9 +54,9 @@ def score_controls(
             splits=min(splits, LARGE_SPLITS) if large else splits,
             split_seed=split_seed,
             clusterings=CLUSTERINGS if clusters and not large else 0,
+            rows=rows,
         )
         yield name, found
-    asked = {name: splits_of(data, name, splits, split_seed) for name in protocols}
     yield (
         MAJORITY,
         {name: probe_dict(majority(y, parts), split_seed) for name, parts in asked.items()},
@@ -57,21 +65,25 @@ def score_controls(
 
 def control_tables(plan: Plan, graph: Graph) -> dict[str, Any]:
     """Features, propagated features and, for a method that is trained, its untrained encoder."""
-    x, propagation = (
-        features_table(graph.features),
-        scipy_rows(graph.adjacency.propagation().matrix),
-    )
-    tables = feature_controls(x, propagation)
+    return dict(each_control(plan, graph))
+
+
+def each_control(plan: Plan, graph: Graph, rows: Array | None = None) -> Iterator[tuple[str, Any]]:
+    """The same, each made when it is asked for; of all nodes or those of `rows`."""
+    propagation = scipy_rows(graph.adjacency.propagation().matrix)
+    yield from each_feature_control(features_table(graph.features), propagation, rows)
     if find_method(plan.method).trainable:
-        tables[UNTRAINED] = untrained(plan, graph)
-    return tables
+        yield UNTRAINED, untrained(plan, graph, rows)
 
 
-def untrained(plan: Plan, graph: Graph) -> Array:
+def untrained(plan: Plan, graph: Graph, rows: Array | None = None) -> Array:
     """The embedding by the weights that training begins with."""
     there = graph.to(pick_device(plan.device))
     with seeded(plan.seed, there.device):
-        return embed(build(plan, there), there).numpy()
+        blocks, count = embed_blocks(build(plan, there), there), there.num_nodes
+        if rows is not None:
+            blocks, count = taken(blocks, rows), len(rows)
+        return gathered(blocks, count).numpy()
 
 
 def features_table(features: Features) -> Any:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from muxgcl.errors import UserError
@@ -55,6 +57,15 @@ def gathered(blocks: Iterable[Tensor], rows: int) -> Tensor:
             table[start : start + len(block)] = block
         start += len(block)
     return table
+
+
+def taken(blocks: Iterable[Tensor], rows: Int[np.ndarray, " m"]) -> Iterator[Tensor]:
+    """Of a table's blocks, the rows with these numbers, which ascend."""
+    start = 0
+    for block in blocks:
+        first, last = np.searchsorted(rows, (start, start + len(block)))
+        yield block[torch.from_numpy(rows[first:last] - start)]
+        start += len(block)
 
 
 def collapsed(table: Tensor) -> str | None:

@@ -10,6 +10,7 @@ from muxgcl.evaluate import (
     ClusteringResult,
     ProbeResult,
     Split,
+    among,
     check_parts,
     cluster,
     cut,
@@ -125,6 +126,7 @@ def score(
     splits: int = 20,
     split_seed: int = 0,
     clusterings: int = 5,
+    rows: Array | None = None,
 ) -> tuple[dict[str, Any], Array | None]:
     """All scores of one embedding, and the confusion matrix of the first protocol.
 
@@ -135,16 +137,19 @@ def score(
         splits: how many random splits `holdout` takes.
         split_seed: of the splits and of k-means.
         clusterings: independent runs of k-means; 0 for none.
+        rows: the nodes that `z` has rows of, in ascending order; all by default.
     """
     scores: dict[str, Any] = {}
     confusion = None
     y = labels_of(data)
     if y is None:
         return scores, confusion
+    y = y if rows is None else y[rows]
     for protocol in protocols:
         if protocol == "paper":
             continue
-        result = probe(z, y, splits_of(data, protocol, splits, split_seed))
+        parts = splits_of(data, protocol, splits, split_seed)
+        result = probe(z, y, parts if rows is None else [among(part, rows) for part in parts])
         scores[protocol] = probe_dict(result, split_seed)
         confusion = result.confusion if confusion is None else confusion
     if clusterings:
