@@ -10,6 +10,7 @@ from muxgcl.runs.cost import Cost
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.fit import make_ready
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.score_work import Judging
 from muxgcl.runs.work import COUNTED
 
 LARGE_FOR_GPU = 100_000  # nodes, below which a GPU is done before its kernels could be timed
@@ -33,6 +34,7 @@ class Budget:
             "anchors": self.plan.anchors,
             "negatives": self.plan.keys,
             "seconds": None if found is None else round(found.seconds, 1),
+            "scoring_seconds": None if found is None else round(found.scores, 1),
             "gib": None if found is None else round(found.bytes / cost.GIB, 2),
         }
 
@@ -43,9 +45,10 @@ def budget(
     *,
     exact: bool = False,
     always: bool = False,
+    scores: Judging | None = None,
     on_measure: Callable[[], None] | None = None,
 ) -> Budget:
-    """Estimate a training, and sample its contrast where the exact one would take too long.
+    """Estimate a run, and sample its contrast where the exact training would take too long.
 
     Nothing is measured where a training is over in a moment, or where nobody has counted what its
     method does. A sample that was asked for stays as it is. On a GPU preset `auto` alone samples
@@ -56,6 +59,7 @@ def budget(
         graph: on which.
         exact: contrast all nodes with all, however long it takes.
         always: estimate short trainings too.
+        scores: what is to be scored afterwards.
         on_measure: is told before this machine's speed is measured, which takes a second or two.
     """
     if plan.method not in COUNTED:
@@ -71,11 +75,14 @@ def budget(
     if exact or plan.sampling or (on_gpu and plan.preset != "auto"):
         found = cost.estimate(plan, graph, rates)
         cost.check_memory(plan, graph, found, rates)
-        return Budget(plan, found, (str(found),))
-    chosen = cost.choose_sampling(plan, graph, rates)
-    size = chosen.sampling.anchors
-    if size is None:
-        return Budget(plan, chosen.cost, (str(chosen.cost),))
-    why = f"each step contrasts {size:,} nodes: {chosen.reason} (--exact has it all the same)"
-    plan = replace(plan, anchors=size, keys=chosen.sampling.keys)
-    return Budget(plan, chosen.cost, (why, str(chosen.cost)))
+        why: tuple[str, ...] = ()
+    else:
+        chosen = cost.choose_sampling(plan, graph, rates)
+        found, size, why = chosen.cost, chosen.sampling.anchors, ()
+        if size is not None:
+            reason = f"{chosen.reason} (--exact has it all the same)"
+            why = (f"each step contrasts {size:,} nodes: {reason}",)
+            plan = replace(plan, anchors=size, keys=chosen.sampling.keys)
+    if scores is not None:
+        found = cost.with_scores(found, plan, graph, scores)
+    return Budget(plan, found, (*why, str(found)))

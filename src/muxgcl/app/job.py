@@ -18,6 +18,7 @@ from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.score_work import Judging
 from muxgcl.runs.scoring import check_scoring, labels_of
 from muxgcl.runs.searched import searched_elsewhere
 
@@ -74,6 +75,14 @@ def _folder(options: RunOptions, plan: Plan, *, several: bool) -> Path:
     return Path("runs") / f"{plan.dataset}-{plan.method}-{preset}-seed{plan.seed}"
 
 
+def _judging(options: RunOptions, loaded: Loaded) -> Judging | None:
+    """What will be scored; None where nothing is."""
+    if not options.score or labels_of(loaded.tensors) is None:
+        return None
+    protocols, controls = options.protocols or ("holdout",), options.controls is not False
+    return Judging(loaded.tensors, protocols, options.splits, controls)
+
+
 def prepare(
     graph: Any,
     options: RunOptions,
@@ -127,6 +136,7 @@ def prepare(
                 tensors,
                 exact=options.exact,
                 always=always,
+                scores=_judging(options, loaded),
                 on_measure=lambda: observer.phase("estimating"),
             )
     return Job(options, source, loaded, tensors, found, observer, workers, tuple(unscored))

@@ -142,15 +142,14 @@ def probe(
 
     most = max((len(split.train) for split in splits), default=0)
     small = most * min(most, z.shape[1]) < SMALL
-    threads = 2 if small else max(1, TOGETHER // workspace(most, z))
+    width = min(most, z.shape[1]) if sparse.issparse(z) else z.shape[1]
+    threads = 2 if small else max(1, TOGETHER // workspace(most, width))
     return ProbeResult(counted, tuple(on_all_cores(score, splits, most=threads)))
 
 
-def workspace(train: int, z: Table) -> int:
+def workspace(train: int, width: int) -> int:
     """Bytes that a split takes: its training rows twice, their Gram matrix and its eigenvectors."""
-    least = min(train, z.shape[1])
-    width = least if sparse.issparse(z) else z.shape[1]
-    return 8 * (2 * train * width + 4 * least**2)
+    return 8 * (2 * train * width + 4 * min(train, width) ** 2)
 
 
 def _answers(path: Sequence[Linear], z: Table, nodes: Index) -> Int[np.ndarray, "c m"]:

@@ -1,7 +1,8 @@
 """What a training will take, told before it is paid: work that is counted, over measured rates.
 
 `calibrate` times small pieces of the very code that trains (about a second on a CPU), `estimate`
-divides the counts of `runs/work.py` by these rates.
+divides the counts of `runs/work.py` by these rates. Those of scores are in
+`runs/score_work.py`.
 """
 
 import os
@@ -19,6 +20,7 @@ from muxgcl.graph import Graph
 from muxgcl.kernels import PairWeight, Sampling, contrast
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.score_work import Judging, scoring
 from muxgcl.runs.work import COUNTED, NUMBER, Shape, Work, embedding, of_epoch, tables
 from muxgcl.seeding import seeded
 from muxgcl.sparse import SparseMatrix
@@ -52,15 +54,18 @@ SLOW = Rates(2e9, 2e7, 2e7, 5e6, 2e2, 0.01)  # of a machine that is slower than 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Time and memory of one training."""
+    """Time and memory of one training, and of the scores after it."""
 
     seconds: float
     bytes: float  # at the peak, of the process or of the GPU
     prepare: float  # of the seconds, those before the first epoch
     device: str  # "CPU" or "GPU"
+    scores: float = 0.0  # of the seconds, those of scores and controls afterwards
 
     def __str__(self) -> str:
-        return f"about {duration(self.seconds)}, {self.bytes / GIB:.1f} GiB on this {self.device}"
+        scores = f" ({duration(self.scores)} of them for scores)" if self.scores >= 1 else ""
+        size = f"{self.bytes / GIB:.1f} GiB on this {self.device}"
+        return f"about {duration(self.seconds)}{scores}, {size}"
 
 
 def duration(seconds: float) -> str:
@@ -171,6 +176,15 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
     prepare *= plan.members  # each has a seed, and so an affinity, of its own
     total = plan.members * plan.train.epochs * epoch + prepare
     return Cost(total, here + needed, prepare, "GPU" if on_gpu else "CPU")
+
+
+def with_scores(cost: Cost, plan: Plan, graph: Graph, asked: Judging) -> Cost:
+    """The same with its scores, which are made on the CPU, wherever it trains."""
+    seconds, needed = scoring(plan, graph, asked)
+    most = cost.bytes
+    if cost.device == "CPU":
+        most = max(most, resident() + tables(graph, Shape.of(plan, graph)) + needed)
+    return replace(cost, seconds=cost.seconds + seconds, bytes=most, scores=seconds)
 
 
 def quick(plan: Plan, graph: Graph) -> bool:

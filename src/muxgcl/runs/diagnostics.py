@@ -23,7 +23,7 @@ from muxgcl.shapes import Nodes
 BINS = 60
 PAIRS = 50_000  # negatives drawn for a histogram
 ROWS = 4096  # of them gathered at once
-LARGE = 50_000  # nodes, beyond which a sample of so many is looked at:
+LARGE = 15_000  # nodes, beyond which a sample of so many is looked at:
 SAMPLE = 8192
 
 

@@ -72,7 +72,9 @@ def collapsed(table: Tensor) -> str | None:
     """What to tell of an embedding in which every node is alike; None where nodes differ."""
     if len(table) < 2:
         return None
-    spread, size = float((table - table[0]).abs().max()), float(table.abs().max())
+    least, most, first = table.amin(0), table.amax(0), table[0]  # no second table
+    spread = float(torch.maximum(most - first, first - least).max())
+    size = float(torch.maximum(most, -least).max())
     if spread > ALIKE * size:
         return None
     what = "is zero" if size == 0 else "is the same"

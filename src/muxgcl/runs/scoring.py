@@ -27,6 +27,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 PROTOCOLS = ("holdout", "holdout-all", "public", "paper")
 MOST_SPLITS = 10_000
 PROBE_WIDTH = 512  # of an embedding, as far as memory is reckoned before there is one
+REPEATS = 5  # independent runs of k-means
 MASKS = ("train_mask", "val_mask", "test_mask")
 
 
@@ -125,7 +126,7 @@ def score(
     *,
     splits: int = 20,
     split_seed: int = 0,
-    clusterings: int = 5,
+    clusterings: int = REPEATS,
     rows: Array | None = None,
 ) -> tuple[dict[str, Any], Array | None]:
     """All scores of one embedding, and the confusion matrix of the first protocol.
