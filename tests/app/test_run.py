@@ -220,7 +220,8 @@ def test_a_failing_control_costs_no_score(tmp_path: Path, monkeypatch: pytest.Mo
     result = muxgcl.run(planted(nodes=60), options, observer=heard)
     assert "not all controls could be scored: not enough memory for this" in heard.of("note")
     assert result.scores == Run(tmp_path / "run").scores()
-    assert set(result.scores) == {"holdout", "clustering"}
+    assert set(result.scores) == {"holdout", "clustering", "controls"}
+    assert list(result.scores["controls"]) == ["raw", "A X", "A^2 X", "X|AX|A^2X"]  # came before
     assert (tmp_path / "run" / "report.html").is_file()
 
 

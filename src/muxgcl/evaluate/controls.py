@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy import sparse
 
-from muxgcl.evaluate.arrays import Index, Labels, Table, checked_labels, single_unit_rows
+from muxgcl.evaluate.arrays import Index, Labels, Table, checked_labels, unit_rows
 from muxgcl.evaluate.probe import ProbeResult, SplitScore
 from muxgcl.evaluate.splits import Split
 
@@ -26,6 +26,7 @@ RAW, ONE_HOP, TWO_HOPS, SIDE_BY_SIDE = "raw", "A X", "A^2 X", "X|AX|A^2X"
 MAJORITY = "majority"
 SAMPLE = 1000  # rows that show how full a product is
 COLUMNS = 64  # of a product that are made at once
+ROWS = 4096  # that are scaled at once
 UNTRAINED = "untrained"  # the method's own encoder with its first weights
 NAMES = {RAW: "raw features", UNTRAINED: "untrained encoder", MAJORITY: "majority class"}
 
@@ -71,7 +72,9 @@ def each_feature_control(
     twice = propagated(wanted(propagation), x)
     del x
     yield TWO_HOPS, twice
-    yield SIDE_BY_SIDE, side_by_side([raw, once, twice])
+    together = side_by_side([raw, once, twice])
+    del raw, once, twice
+    yield SIDE_BY_SIDE, together
 
 
 def propagated(propagation: Table, x: Table) -> Table:
@@ -89,16 +92,16 @@ def propagated(propagation: Table, x: Table) -> Table:
 
 
 def side_by_side(tables: Sequence[Table]) -> Table:
-    """Tables as one, each with rows of length one; sparse where half of it or more is zero."""
-    filled = sum(table.size for table in tables)  # of a sparse one, what is not zero
-    if 2 * filled <= sum(np.prod(table.shape) for table in tables):
-        rows = [sparse.csr_array(single_unit_rows(table)) for table in tables]
+    """Tables as one, each with rows of length one; sparse where all of them are."""
+    if all(map(sparse.issparse, tables)):
+        rows = [unit_rows(table).astype(np.float32) for table in tables]
         return sparse.csr_array(sparse.hstack(rows))
     ends = np.cumsum([table.shape[1] for table in tables])
     whole = np.empty((tables[0].shape[0], ends[-1]), np.float32)
     for table, part in zip(tables, np.split(whole, ends[:-1], axis=1), strict=True):
-        unit = single_unit_rows(table)
-        part[:] = unit.toarray() if sparse.issparse(unit) else unit
+        for start in range(0, len(whole), ROWS):
+            block = unit_rows(table[start : start + ROWS])
+            part[start : start + ROWS] = block.toarray() if sparse.issparse(block) else block
     return whole
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 from scipy import sparse
+from scipy.linalg import eigh
 
 from muxgcl.evaluate.arrays import Table
 
@@ -70,9 +71,13 @@ def _turn(
     """`x - centre` in its eigenbasis, the eigenvalues, and the way back."""
     n, d = x.shape
     if d <= n:
-        rows = (x.toarray() if sparse.issparse(x) else x) - centre
-        curvature, axes = _eigen(rows.T @ rows)  # [r], [d, r]
-        return rows @ axes, curvature, lambda solution: axes @ solution
+        x = x.toarray() if sparse.issparse(x) else x
+        products = x.T @ x
+        products -= n * np.outer(centre, centre)
+        curvature, axes = _eigen(products)  # [r], [d, r]
+        rows = x @ axes
+        rows -= centre @ axes
+        return rows, curvature, lambda solution: axes @ solution
 
     # Wide: x - centre = U diag(s) V.T, where U and s come from the n x n matrix of inner products.
     inner = x @ x.T
@@ -91,7 +96,9 @@ def _turn(
 def _eigen(
     symmetric: Float[np.ndarray, "m m"],
 ) -> tuple[Float[np.ndarray, " r"], Float[np.ndarray, "m r"]]:
-    """Eigenvalues and eigenvectors, without those that are zero up to rounding."""
-    values, vectors = np.linalg.eigh(symmetric)
-    real = values > _RANK * max(np.trace(symmetric), 1.0)
-    return values[real], vectors[:, real]
+    """Eigenvalues and eigenvectors, without zeros up to rounding; the input is spoilt."""
+    zero = _RANK * max(np.trace(symmetric), 1.0)
+    # by columns, as LAPACK has it: no copy
+    values, vectors = eigh(symmetric.T, overwrite_a=True, check_finite=False, driver="evd")
+    first = int(np.searchsorted(values, zero, side="right"))  # they ascend
+    return values[first:], vectors[:, first:]

@@ -148,8 +148,9 @@ def probe(
 
 
 def workspace(train: int, width: int) -> int:
-    """Bytes that a split takes: its training rows twice, their Gram matrix and its eigenvectors."""
-    return 8 * (2 * train * width + 4 * min(train, width) ** 2)
+    """Bytes that a split takes: its training rows, rotated ones, and the basis of these."""
+    least = min(train, width)
+    return 8 * (train * width + 2 * train * least + least**2)
 
 
 def _answers(path: Sequence[Linear], z: Table, nodes: Index) -> Int[np.ndarray, "c m"]:
