@@ -56,6 +56,7 @@ def score_controls(
             clusterings=CLUSTERINGS if clusters and not large else 0,
             rows=rows,
         )
+        del table  # before the next is made
         yield name, found
     yield (
         MAJORITY,
