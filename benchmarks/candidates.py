@@ -3,10 +3,10 @@
     python benchmarks/candidates.py general --device cuda --record records/general-search.jsonl
     python benchmarks/candidates.py sampled --device cuda --record records/sampled-search.jsonl
 
-`general` asks which settings suit any graph: each candidate is trained on all five, and `auto` takes
-the one that is best on average. `sampled` asks what a small sample of nodes a step needs to learn
-soon: norms, widths and sizes of the sample, judged several times on the way. Appends one JSON line a
-look; what is recorded is not trained again.
+`general` asks which settings suit any graph: each candidate is trained on all five, and `auto`
+takes the one that is best on average. `sampled` asks what a small sample of nodes a step needs to
+learn soon: norms, widths and sizes of the sample, judged several times on the way. Appends one JSON
+line a look; what is recorded is not trained again.
 """
 
 import argparse
