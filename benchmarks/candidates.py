@@ -50,7 +50,7 @@ def general() -> Iterator[Job]:
 
 def sampled() -> Iterator[Job]:
     """Norm, width and size of the sample; biases begin at zero."""
-    widths = ((2048, 1024), (1024, 512), (512, 256))
+    widths = ((2048, 1024), (1024, 1024), (512, 1024), (1024, 512), (512, 256))
     for name, sizes in {"pubmed": (256, 512, 1024), "computers": (512,), "photo": (512,)}.items():
         for norm, (hidden, width), size in product(("layer", "batch"), widths, sizes):
             changes = {"zero_bias": True, "norm": norm, "hidden": hidden, "width": width}
