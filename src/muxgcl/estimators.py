@@ -283,6 +283,7 @@ class MuxGCL(NodeEmbedder):
         drop_features: float | None = None,
         mask_features: tuple[float, float] | None = None,
         drop_edges: tuple[float, float] | None = None,
+        fanout: int | None = None,
         dropout: float | None = None,
         zero_bias: bool | None = None,
         projection: int | None = None,

@@ -70,6 +70,7 @@ class MuxHopConfig(AffinityConfig):
     drop_features: float = 0.4  # share of single entries, in each view
     dropout: float = 0.4  # between the perceptron's blocks
     drop_edges: tuple[float, float] = (0.4, 0.4)
+    fanout: int = 0  # neighbours of a node that a hop of a sampled step looks at; 0: all
     projection: int = 256  # width inside the projector
     projection_out: int = 128  # width of what is contrasted
     temperature: float = 0.3
@@ -86,6 +87,8 @@ class MuxHopConfig(AffinityConfig):
         AffinityConfig.__post_init__(self)
         if self.hops < 1:
             raise UserError(f"hops must be at least 1, got {self.hops}")
+        if self.fanout < 0:
+            raise UserError(f"fanout must be at least 0 (all neighbours), got {self.fanout}")
         if len(self.scale_weights) != self.hops + 1:
             raise UserError(
                 f"scale_weights needs one number for each of the {self.hops + 1} scales "
@@ -207,7 +210,8 @@ class MuxHop(Method):
         They are ready for the projector's second part; without `mixed`, as f leaves them.
         """
         below = self.cfg.convolutions  # so many hops are inside f
-        field = Field.of(propagation, rows, below + max(wanted))
+        fanout = self.cfg.fanout if mixed else 0
+        field = Field.of(propagation, rows, below + max(wanted), fanout)
 
         def start(rows: NodeIndex) -> Candidates:
             features = rows_of(graph.aligned_features, rows % graph.num_nodes)
