@@ -1,4 +1,4 @@
-"""Embedders with scikit-learn's manners: `__init__` stores, `fit` learns, `transform` embeds."""
+"""Embedders with scikit-learn's interface: `__init__` stores, `fit` learns, `transform` embeds."""
 
 import warnings
 from collections.abc import Callable
@@ -28,9 +28,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 RandomState: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
 OnEpoch: TypeAlias = Callable[[Epoch], object]
 
-ARGUMENTS = frozenset(  # of embedders that are no settings
-    ("method", "preset", "params", "members", "output_width", "device", "backend", "random_state")
-) | {"verbose", "on_epoch"}
+ARGUMENTS = {"method", "preset", "params", "members", "output_width", "device", "backend"}
+ARGUMENTS |= {"random_state", "verbose", "on_epoch"}  # of embedders; all others are settings
 
 
 class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, which has no types
@@ -309,6 +308,7 @@ class MuxGCL(NodeEmbedder):
         walk_q: float | None = None,
         walk_negatives: float | None = None,
     ) -> None:
+        # as scikit-learn asks: every argument under its own name
         self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
 

@@ -40,6 +40,11 @@ def export_onnx(run: Path | str, out: Path | str) -> Path:
     Args:
         run: a run folder.
         out: a file ending in .onnx.
+
+    Example:
+        >>> export_onnx("runs/mine", "f.onnx")  # propagation alone has no perceptron
+        Traceback (most recent call last):
+        muxgcl.errors.UserError: only mux-hop has a perceptron to export, but runs/mine is of sgc
     """
     trained, path = Run(Path(run)), Path(out)
     if path.suffix != ".onnx":

@@ -58,15 +58,15 @@ def run(
             which calls this; the first alone writes and scores.
 
     Example:
-        >>> import tempfile
-        >>> from muxgcl.io import planted
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     options = RunOptions(
-        ...         method="sgc", out=f"{folder}/run", splits=2, controls=False, report=False
-        ...     )
-        ...     result = run(planted(nodes=60), options)
+        >>> options = RunOptions(method="sgc", out="runs/sgc", splits=2, report=False)
+        >>> load = LoadOptions(features="nodes.csv", label_column="topic")
+        >>> result = run("edges.csv", options, load=load)
         >>> result.embedding.shape
         (60, 48)
+        >>> result.ids[:3].tolist()
+        ['n0', 'n1', 'n2']
+        >>> list(result.scores)
+        ['holdout', 'clustering', 'controls']
     """
     job = prepare(graph, options or RunOptions(), load, observer, workers=workers)
     return _run_one(job, job.plan, job.folder(job.plan), command)
@@ -104,7 +104,19 @@ def run_seeds(
     command: str | None = None,
     workers: Workers | None = None,
 ) -> SeedsResult:
-    """Make several runs, one for each seed from that of the options on; each has its folder."""
+    """Make several runs, one for each seed from that of the options on; each has its own folder.
+
+    The arguments are those of `run`, and the number of seeds.
+
+    Example:
+        >>> options = RunOptions(method="sgc", splits=2, controls=False, report=False)
+        >>> load = LoadOptions(features="nodes.csv", label_column="topic")
+        >>> found = run_seeds("edges.csv", 2, options, load=load)
+        >>> [one.path.name for one in found.runs]
+        ['edges-sgc-auto-seed0', 'edges-sgc-auto-seed1']
+        >>> found.scores["holdout"]["accuracy"]["n"]
+        2
+    """
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
     several = seeds > 1

@@ -70,6 +70,12 @@ def embed(
         device: where to compute.
         keep: False to write `out` block by block without holding all rows in memory.
         observer: is told of every event; silent by default.
+
+    Example:
+        >>> load = LoadOptions(features="nodes.csv", label_column="topic")
+        >>> found = embed("runs/mine", "edges.csv", load=load, out="z.csv")
+        >>> found.table.shape
+        (60, 48)
     """
     trained, load, observer = Run(Path(run)), load or LoadOptions(), observer or Observer()
     tables = trained.config()
@@ -171,6 +177,11 @@ def evaluate_run(
         split_seed: of the splits.
         controls: whether to score what needs no training.
         observer: is told of every event; silent by default.
+
+    Example:
+        >>> found = evaluate_run("runs/mine", splits=3, controls=False)
+        >>> found.scores["holdout"]["accuracy"]["n"]
+        3
     """
     trained, load, observer = Run(Path(run)), load or LoadOptions(), observer or Observer()
     plan = Plan.from_tables(trained.config())
@@ -230,6 +241,11 @@ def predict_links(
         repeats: how often to hide other edges and train again.
         seed: of the first hiding.
         observer: is told of every event; silent by default.
+
+    Example:
+        >>> found = predict_links("runs/mine", repeats=2)
+        >>> sorted(found.scores["link"])
+        ['ap', 'auc', 'hidden', 'retrained']
     """
     trained, observer = Run(Path(run)), observer or Observer()
     plan = Plan.from_tables(trained.config())
@@ -273,6 +289,13 @@ def cluster_run(
         seed: of the first one, whose clusters are written.
         out: the file of clusters; clusters.csv in the run folder by default.
         observer: is told of every event; silent by default.
+
+    Example:
+        >>> found = cluster_run("runs/mine", repeats=2)
+        >>> print(found.path)
+        runs/mine/clusters.csv
+        >>> sorted(found.scores["clustering"])
+        ['ari', 'clusters', 'nmi']
     """
     trained, observer = Run(Path(run)), observer or Observer()
     method = str(trained.config()["run"].get("method"))
