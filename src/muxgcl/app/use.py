@@ -86,7 +86,7 @@ def embed(
         raise UserError("new edges are links of new nodes: name the table of these (--new-nodes)")
     if graph is None and new_nodes is None and (extra := list(load.given())):
         what = extra[0].replace("_", " ")
-        raise UserError(f"{what} of a new graph, but none is named after {run}")
+        raise UserError(f"{what} is for a new graph, but no graph is named after {run}")
     if graph is None and new_nodes is None and trained.embeddings_file.is_file():
         ids, table = trained.embeddings()
         blocks: Iterable[Array] = [table]

@@ -1,4 +1,4 @@
-"""The door of the command line: a mistake is one line on standard error, status 2, no traceback."""
+"""The command line's entry: a mistake is one line on standard error, status 2, no traceback."""
 
 import signal
 import sys
