@@ -77,12 +77,12 @@ def test_parity_is_told_with_its_standard_error_and_interval(tmp_path: Path) -> 
     rng = np.random.default_rng(0)
     fast, plain = rng.normal(85, 0.1, size=(2, 5, 20))
     gap = paired_difference(fast, plain)
-    roads = {
+    paths = {
         "fast": {"mean": 85.004, "std": 0.5, "n": 4},
         "plain": {"mean": 84.996, "std": 1, "n": 4},
     }
     scores = {"fast": fast.tolist(), "plain": plain.tolist()}
-    row = {"dataset": "cora", "epochs": 120, "accuracy": roads, "per_split": scores}
+    row = {"dataset": "cora", "epochs": 120, "accuracy": paths, "per_split": scores}
     (tmp_path / "parity.jsonl").write_text(json.dumps(row) + "\n")
     (line,) = engine.parity_table(tmp_path / "parity.jsonl").rows
     said = f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
