@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -179,7 +180,7 @@ def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:
 
 def with_labels(loaded: Loaded, y: NDArray[np.int64], names: list[str] | None) -> Loaded:
     """The same graph with these classes, -1 for none."""
-    tensors = Tensors(**{name: loaded.tensors[name] for name in loaded.tensors.keys()})  # noqa: SIM118
+    tensors = copy(loaded.tensors)
     tensors.y = torch.from_numpy(y)
     return replace(loaded, tensors=tensors, label_names=names)
 
