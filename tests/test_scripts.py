@@ -61,7 +61,6 @@ def test_a_script_says_how_it_is_called(
 
 
 TRAINED: dict[str, list[object]] = {
-    "left_out": ["cora", "--seeds", 1, "--splits", 2, "--set", "epochs=1", *SMALL],
     "new_nodes": ["cora", "--seeds", 1, "--splits", 2, "--epochs", 1, "--preset", "quick"],
     "parity": ["cora", "--seeds", 1, "--splits", 2, "--epochs", 1],
     "width": ["cora", "--seeds", 1, "--splits", 2, "--epochs", 1, "--preset", "quick"],
