@@ -205,6 +205,12 @@ def test_labels_can_be_given_later(
     assert json.loads(text)["scores"]["holdout"]["accuracy"]["n"] == 2
 
 
+def test_an_option_without_a_value_shows_no_type(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--help"], ["embed", "--help"], ["datasets", "make", "--help"]):
+        assert command_line(words) == 0
+        assert "<bool>" not in capsys.readouterr().out
+
+
 def test_the_help_page_fits_80_columns_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--help"], ["run", "--help"]):
         done = subprocess.run(
