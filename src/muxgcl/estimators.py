@@ -139,9 +139,8 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         ids = np.arange(prepared.num_nodes) if loaded is None else loaded.ids
         facts = facts_of(prepared, () if loaded is None else loaded.notes)
         # what is not finite leaves no trace in this estimator
-        self._learned(
-            Trained(plan, committee, ids, embedding.numpy(), encoding, facts, tuple(epochs))
-        )
+        came = plan, committee, ids, embedding.numpy(), encoding, facts, tuple(epochs)
+        self._learned(Trained(*came))
         self.loss_, self.epoch_ms_ = fitted.loss, fitted.epoch_ms
         return self
 
@@ -245,8 +244,9 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
 class MuxGCL(NodeEmbedder):
     """MUX-GCL as an estimator: over hops (`mux-hop`), or as published (`method="mux-gcl"`).
 
-    The arguments are those of `NodeEmbedder`, and the settings of the two methods; one that is None
-    is the preset's. A setting that is an argument counts before the same one in `params`.
+    The arguments are those of `NodeEmbedder`, and the settings of the two methods, which the page
+    of methods and `muxgcl.methods.mux_hop.MuxHopConfig` describe; one that is None is the preset's.
+    A setting that is an argument counts before the same one in `params`.
 
     Example:
         >>> from muxgcl.io import planted
