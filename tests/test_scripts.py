@@ -2,14 +2,19 @@
 
 import json
 import sys
+from argparse import Namespace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 import muxgcl.io
+from muxgcl.evaluate import development_splits
+from muxgcl.evaluate.development import development_labels
+from muxgcl.graph import Graph
 from muxgcl.io import planted
 
 ROOT = Path(__file__).parents[1]
@@ -81,6 +86,46 @@ def test_a_benchmark_that_trains_leaves_records(
     rows = records(tmp_path / "r.jsonl")
     assert len(rows) == {"new_nodes": 3, "width": 3, "scale": 2}.get(name, 1)
     assert all(row["dataset"] == "cora" and row["commit"] for row in rows)
+
+
+def test_a_search_judges_a_training_on_the_way_and_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = script("benchmarks/search.py", monkeypatch)
+    graph = planted(nodes=60)
+    y = development_labels(graph.y.numpy())
+    splits = development_splits(graph.y.numpy(), 2, 0)
+    job = {"method": "grace", "dataset": "cora", "preset": "quick", "device": "cpu"}
+    job |= {"looks": 2, "readouts": [*module.READOUTS], "cache": str(tmp_path)}
+    how = {"epochs": 4, "width": 8, "projection": 8, "projection_out": 8}
+    found = list(module.train(job, how, 400, Graph.from_data(graph), y, splits))
+    assert [settings["epochs"] for settings, _ in found] == [2, 4]
+    for _, row in found:
+        assert set(row["accuracy"]) == set(module.READOUTS)
+        assert row["label_free"]["rank"] > 0
+
+
+def test_a_candidate_is_judged_at_every_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = script("benchmarks/candidates.py", monkeypatch)
+    changes = {"epochs": 2, "hidden": 8, "width": 8, "projection": 8, "affinity": "none"}
+    todo = module.job("cora", "default", changes, 16, 400, (1, 2))
+    how = {"design": "general", "splits": 2, "device": "cpu", "data_root": None}
+    rows = list(module.train(todo, Namespace(**how, cache=tmp_path)))
+    assert [row["epochs"] for row in rows] == [1, 2]
+    assert len({*map(module.name_of, module.general())}) == len([*module.general()])
+
+
+def test_every_readout_is_a_finite_table_of_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = script("benchmarks/readouts.py", monkeypatch)
+    graph = Graph.from_data(planted(nodes=60))
+    f, walks = torch.randn(60, 8), torch.randn(60, 4)
+    found = {name: table for name, table, _ in module.candidates(f, graph, walks, (1, 1, 1), 0.5)}
+    assert len(found) > 20
+    for name, table in found.items():
+        assert len(table) == 60, name
+        assert table.isfinite().all(), name
 
 
 def test_time_and_memory_of_a_block_model_are_recorded(
