@@ -14,7 +14,7 @@ from stage_cases import OPTIONS, Heard, begun, fitted_of
 import muxgcl
 from muxgcl import Observer
 from muxgcl.app import pipeline
-from muxgcl.app.job import prepare
+from muxgcl.app.prepare import prepare
 from muxgcl.evaluate import PaperProtocol
 from muxgcl.io import planted
 from muxgcl.io.load import Loaded

@@ -15,8 +15,7 @@ from muxgcl.app.judge import controls_stage, stops_are_told
 from muxgcl.app.new_nodes import columns_of_run, grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
-from muxgcl.app.pipeline import save_nodes
-from muxgcl.app.source import graph_of_run, saved_encoding, source_like, with_labels
+from muxgcl.app.source import graph_of_run, save_nodes, saved_encoding, source_like, with_labels
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
