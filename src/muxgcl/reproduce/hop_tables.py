@@ -174,7 +174,8 @@ def _left_out(found: Found, asked: Hops, columns: Sequence[str], header: list[st
         [[label, *cells] for label, cells in rows.items()],
         [
             "`auto` has the settings that are best on average on the development halves of the "
-            "other four graphs (`records/general-search.jsonl`). "
+            "other four graphs (`records/general-search.jsonl`). Earlier rules, and what was "
+            "changed after a look at the report half, are in decision 11. "
             f"{PAIRED} The best control is the best on the same test nodes."
         ],
     )

@@ -67,8 +67,16 @@ def choose(graph: Graph) -> list[Choice]:
 BENCHMARKS = {"cora": 2708, "citeseer": 3327, "pubmed": 19717, "photo": 7650, "computers": 13752}
 # share of entries dropped, of edges dropped, temperature, anchors: accuracy on each of them
 TRIED = {
-    (0.4, 0.4, 0.2, "last"): (84.42, 72.02, 88.55, 0, 0),
+    (0.4, 0.4, 0.2, "last"): (84.42, 72.02, 88.55, 94.73, 91.20),
+    (0.4, 0.4, 0.3, "all"): (84.72, 73.03, 88.48, 95.01, 91.62),
+    (0.4, 0.7, 0.2, "all"): (84.51, 72.58, 88.68, 95.14, 91.52),
+    (0.4, 0.7, 0.3, "last"): (84.34, 72.36, 88.27, 94.75, 91.17),
+    (0.6, 0.4, 0.2, "all"): (84.50, 73.68, 88.56, 95.08, 91.56),
+    (0.6, 0.4, 0.3, "last"): (84.76, 73.75, 88.52, 94.39, 90.80),
+    (0.6, 0.7, 0.2, "last"): (84.81, 73.51, 88.54, 94.93, 91.01),
+    (0.6, 0.7, 0.3, "all"): (84.54, 73.98, 88.35, 94.94, 91.39),
 }
+NOISE = 0.1  # points by which two means may differ by chance
 SMALLEST_WIDTH = 64
 FEATURE_BYTES = 1 << 30  # of propagated features in the embedding, at most
 
@@ -79,9 +87,15 @@ def most_columns(nodes: int) -> int:
 
 
 def general(leave_out: Collection[str] = ()) -> dict[str, Any]:
-    """The settings with the best mean accuracy over the benchmark graphs, some left out."""
+    """The settings with the best mean accuracy over the benchmark graphs, some left out.
+
+    Of settings whose means differ by less than one training's noise, those that drop the most are
+    taken: too little dropout costs a sparse graph two points, too much costs nobody half a point.
+    """
     kept = [k for k, name in enumerate(BENCHMARKS) if name not in leave_out]
-    best = max(TRIED, key=lambda tried: sum(TRIED[tried][k] for k in kept))
+    mean = {tried: sum(scores[k] for k in kept) / len(kept) for tried, scores in TRIED.items()}
+    close = [tried for tried in mean if mean[tried] > max(mean.values()) - NOISE]
+    best = max(close, key=lambda tried: (tried[0], mean[tried]))
     rate, edges, temperature, anchors = best
     return preset("mux-hop", "best", "default") | {
         "drop_features": rate,
