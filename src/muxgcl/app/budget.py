@@ -76,6 +76,6 @@ def budget(
     size = chosen.sampling.anchors
     if size is None:
         return Budget(plan, chosen.cost, (str(chosen.cost),))
-    why = f"each step contrasts {size:,} nodes: {chosen.reason} (--exact has it all the same)"
+    why = f"each step contrasts {size:,} nodes: {chosen.reason} (--exact contrasts all of them)"
     plan = replace(plan, anchors=size, keys=chosen.sampling.keys)
     return Budget(plan, chosen.cost, (why, str(chosen.cost)))
