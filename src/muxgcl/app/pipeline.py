@@ -138,7 +138,7 @@ def _run_one(
     run, options, observer, workers = Run(folder), job.options, job.observer, job.workers
     refuse_foreign(run)
     if options.resume:
-        plan = as_begun(run, plan, exact=options.exact)
+        plan = as_begun(run, plan, exact=options.exact, given=options.overrides)
     observer.phase("preparing")
     with stops_are_told("preparing", resumable=False):
         ready = _ready(job, plan, run)

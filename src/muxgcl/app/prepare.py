@@ -128,6 +128,7 @@ def prepare(
                 tensors,
                 exact=options.exact,
                 always=always,
+                given=options.overrides,
                 on_measure=lambda: observer.phase("estimating"),
             )
     return Job(options, source, loaded, tensors, found, observer, workers, tuple(unscored))
