@@ -6,8 +6,9 @@
 
 `general` asks which settings suit any graph: each candidate is trained on all five, and `auto`
 takes the one that is best on average. `sampled` asks what a small sample of nodes a step needs to
-learn soon: norms, widths and sizes of the sample, judged several times on the way.
-`fanout` lets its nodes look at some of their neighbours. Appends one JSON line a look; what is recorded is not trained again.
+learn soon: norms, widths and sizes of the sample, judged several times on the way. `fanout` lets
+its nodes look at some of their neighbours. Appends one JSON line a look; what is recorded is not
+trained again.
 """
 
 import argparse
