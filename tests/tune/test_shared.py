@@ -17,8 +17,6 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.exceptions import StorageInternalError
-from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from muxgcl.errors import UserError
@@ -276,94 +274,6 @@ def test_workers_that_disagree_are_refused(tmp_path: Path) -> None:
     search(str(tmp_path / "j"), Hill(), 1)
     with pytest.raises(UserError, match="was begun with another set of fixed settings"):
         search(str(tmp_path / "j"), Hill(), 2, fixed=FIXED | {"epochs": 3})
-
-
-@pytest.mark.parametrize(
-    ("storage", "message"),
-    [
-        ("postgresql+nosuch://u:secret@h/d", "needs a driver|cannot open"),
-        ("sqlite:////no/such/folder/s.db", "cannot open sqlite:////no/such/folder/s.db"),
-        ("://", "--storage must be a database's address"),
-        ("postgresql://u:secret@h:99x/d", "--storage must be a database's address"),
-        ("/dev/zero", "/dev/zero is not a regular file"),
-    ],
-)
-def test_a_storage_that_cannot_be_opened_is_one_line_without_the_password(
-    storage: str, message: str
-) -> None:
-    with pytest.raises(UserError, match=message) as told:
-        search(storage, Hill(), 1)
-    assert "secret" not in str(told.value)
-    assert "\n" not in str(told.value)
-
-
-def test_a_study_of_someone_elses_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shared, "WAIT", 0.0)
-    url = f"sqlite:///{tmp_path}/s.db"
-    optuna.create_study(storage=url, study_name="search")
-    with pytest.raises(UserError, match="not one of muxgcl's"):
-        search(url, Hill(), 1)
-
-
-@pytest.mark.parametrize("content", ["hello", "hello\n", "[1]\n", '{"name": "mine"}\n'])
-def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path, content: str) -> None:
-    file = tmp_path / "notes.txt"
-    file.write_text(content)
-    with pytest.raises(UserError, match=r"notes\.txt is not a study of muxgcl"):
-        search(str(file), Hill(), 1)
-    assert file.read_text() == content
-
-
-def test_a_damaged_journal_is_named_with_its_line_and_left_alone(tmp_path: Path) -> None:
-    file = tmp_path / "j"
-    search(str(file), Hill(), 2)
-    lines = file.read_bytes().splitlines(keepends=True)
-    lines[3] = b"{nonsense\n"
-    file.write_bytes(b"".join(lines))
-    with pytest.raises(UserError, match="j, line 4 is damaged"):
-        search(str(file), Hill(), 3)
-    assert file.read_bytes() == b"".join(lines)
-
-
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.9, 0.999])
-def test_a_journal_that_a_kill_or_a_full_disk_cut_short_is_gone_on_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float
-) -> None:
-    """Also amid the first lines, where the study has a name but no first point yet."""
-    monkeypatch.setattr(shared, "WAIT", 0.0)
-    monkeypatch.setattr(shared, "GRACE", 0.1)
-    monkeypatch.setattr(shared, "LOOK", 0.1)
-    file = tmp_path / "j"
-    search(str(file), Hill(), 2)
-    whole = file.read_bytes()
-    for size in (len(whole) - 1, int(share * len(whole)), whole.index(b"\n") + 30):
-        file.write_bytes(whole[:size])
-        found = search(str(file), Hill(), 3)
-        assert len(found.tried) == 3
-        assert all(line.endswith(b"}\n") for line in file.read_bytes().splitlines(keepends=True))
-
-
-def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "j.lock").symlink_to(tmp_path / "nothing")
-    with pytest.raises(UserError, match=r"j\.lock is a link"):
-        search(str(tmp_path / "j"), Hill(), 1)
-    assert [file.name for file in tmp_path.iterdir()] == ["j.lock"]
-
-
-def test_a_database_that_may_only_be_read_is_not_called_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
-    search(url, Hill(), 1)
-
-    def refuse(self: Any, *given: Any, **named: Any) -> None:
-        raise StorageInternalError("commit") from OSError("attempt to write a readonly database")
-
-    monkeypatch.setattr(RDBStorage, "create_new_study", refuse)
-    with pytest.raises(UserError, match=r"cannot write sqlite:.*readonly database"):
-        search(url, Hill(), 2)
 
 
 def test_a_worker_that_loses_a_trial_while_it_draws_it_draws_another(
