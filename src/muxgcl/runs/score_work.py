@@ -123,7 +123,7 @@ def split_seconds(split: Split, width: int, classes: int) -> float:
     parts = (split.train, split.val, split.test, split.aside)
     seen = sum(len(part) for part in parts if part is not None)
     turned = INNER * n * width * r + EIGEN * r**3 + (ROTATION * n * r**2 if width <= n else 0.0)
-    solved = NEWTON * n * r * float(len(STRENGTHS) * classes) ** 0.75
+    solved: float = NEWTON * n * r * float(len(STRENGTHS) * classes) ** 0.75
     return turned + solved + PREDICTION * seen * width
 
 
