@@ -99,7 +99,7 @@ def test_k_means_of_larger_tables_is_never_counted_as_shorter() -> None:
 
 def test_pieces_in_threads_take_rounds() -> None:
     assert in_threads(3.0, 5, 1) == 15
-    assert in_threads(0.85, 5, 2) == pytest.approx(3)
+    assert in_threads(score_work.SHARED, 5, 2) == pytest.approx(3)
 
 
 def test_scores_are_in_the_estimate_of_time_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:

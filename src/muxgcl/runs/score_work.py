@@ -34,8 +34,8 @@ INNER, EIGEN, ROTATION, NEWTON, PREDICTION = 2e-11, 1.4e-10, 5e-11, 1.1e-8, 5.5e
 MEANS = 1.1e-9  # seconds of k-means for a number and iteration, beside CLUSTER for each cluster
 CLUSTER = MEANS / 30
 PIECE = 800  # rows and columns of the probe that is timed
-LIBRARIES = 200 << 20  # bytes: scikit-learn and scipy, and what the allocator keeps
-SHARED = 0.85  # of a core's speed is left where all cores are busy
+LIBRARIES = 400 << 20  # bytes: scikit-learn and scipy, and what the allocator keeps
+SHARED = 0.75  # of a core's speed is left where all cores are busy
 
 
 @dataclass(frozen=True, slots=True)
