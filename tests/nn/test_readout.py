@@ -162,3 +162,13 @@ def test_features_are_propagated_some_columns_at_a_time(
     for _ in range(hops):
         want = clean(graph).propagation @ want
     assert_close(readout.propagated_features(graph, hops), want)
+
+
+def test_sparse_rows_are_those_of_the_dense_table() -> None:
+    x = torch.zeros(7, 12)
+    x[1, 3], x[1, 0], x[4, 11], x[6, 2] = 2.0, -1.0, 3.0, 0.5
+    row, col = x.nonzero(as_tuple=True)
+    rows = readout.SparseRows(SparseMatrix.from_entries(row, col, x[row, col], (7, 12)).matrix)
+    assert len(rows) == 7
+    for part in (slice(0, 7), slice(2, 4), slice(4, 99), slice(1, 2), slice(7, 9)):
+        assert_close(rows[part], x[part])

@@ -5,11 +5,12 @@ r"""What becomes the embedding of a trained encoder with several scales.
   unit rows ($\bar U$) and its weight $\rho_k$. A scale of weight 0 has no columns.
 
 With `features` > 0 there is one more block, unit rows of the propagated features $\hat A^L X$ times
-that weight, and with `raw` > 0 another, unit rows of the features $X$ as they are. Each is a dense
-table of nodes x features, so its size is bounded.
+that weight, and with `raw` > 0 another, unit rows of the features $X$ as they are. The propagated
+features are a dense table of nodes x features, so its size is bounded.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import sqrt
 from typing import Literal, Protocol, Self, get_args
 
@@ -20,6 +21,7 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.nn.projector import unit_rows
 from muxgcl.shapes import Nodes, Scale
+from muxgcl.sparse import Csr
 
 Kind = Literal["last", "all"]
 FEATURE_BYTES = 4 << 30  # of propagated features, at most
@@ -45,6 +47,25 @@ class Settings(Protocol):
     @property
     def readout_raw(self) -> float:
         """Weight of the features as they are as one more block."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparseRows:
+    """A sparse table whose rows are dense as they are asked for."""
+
+    matrix: Csr
+
+    def __len__(self) -> int:
+        return self.matrix.rows
+
+    def __getitem__(self, part: slice) -> Nodes:
+        start, stop, _ = part.indices(len(self))
+        ends = self.matrix.rowptr[start : stop + 1]
+        entries = slice(int(ends[0]), int(ends[-1]))
+        row = torch.arange(stop - start, device=ends.device).repeat_interleave(ends.diff())
+        table = self.matrix.value.new_zeros(stop - start, self.matrix.columns)
+        place = (row, self.matrix.col[entries].long())
+        return table.index_put_(place, self.matrix.value[entries], accumulate=True)
 
 
 class Readout:
@@ -123,13 +144,13 @@ class Readout:
             same: scales that all directions share, which have one block.
             rows: how many rows at a time.
         """
-        tables: list[tuple[float, Nodes]] = []
+        tables: list[tuple[float, Nodes | SparseRows]] = []
         for k, weight in self.weights.items():
             tables += _shared([scales[k] for scales, _ in each], weight, k in same)
         for weight, hops in ((self.features, self.last), (self.raw, 0)):
             if weight:
                 graphs = [graph for _, graph in each[: 1 if hops == 0 else None]]
-                found = [propagated_features(graph, hops) for graph in graphs]
+                found = [features_table(graph, hops) for graph in graphs]
                 tables += _shared(found, weight)
         for start in range(0, len(tables[0][1]), rows):
             parts = [(weight, table[start : start + rows]) for weight, table in tables]
@@ -139,10 +160,19 @@ class Readout:
             yield torch.cat([w * (t if self.alone else unit_rows(t)) for w, t in parts], 1)
 
 
-def _shared(tables: list[Nodes], weight: float, same: bool = False) -> list[tuple[float, Nodes]]:
+def _shared(
+    tables: Sequence[Nodes | SparseRows], weight: float, same: bool = False
+) -> list[tuple[float, Nodes | SparseRows]]:
     """One table of each direction with its share of the weight."""
     tables = tables[:1] if same else tables
     return [(weight / sqrt(len(tables)), table) for table in tables]
+
+
+def features_table(graph: Graph, hops: int) -> Nodes | SparseRows:
+    """`propagated_features`; sparse ones that are read as they are stay sparse."""
+    if hops or isinstance(graph.features, Tensor):
+        return propagated_features(graph, hops)
+    return SparseRows(graph.features.matrix)
 
 
 def propagated_features(graph: Graph, hops: int) -> Nodes:

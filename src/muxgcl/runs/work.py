@@ -241,7 +241,6 @@ def embedding(plan: Plan, graph: Graph, shape: Shape) -> float:
     f, w = shape.widths[0], shape.widths[-1]
     if plan.method != "mux-hop":
         return NUMBER * graph.num_nodes * (2 * max(shape.widths[1:]) + shape.last * w)
-    beside = [
-        weight for weight in (plan.settings.readout_features, plan.settings.readout_raw) if weight
-    ]
-    return NUMBER * graph.num_nodes * (2 * (shape.last + 1) * w + 2 * len(beside) * f)
+    cfg = plan.settings
+    beside = 2 * bool(cfg.readout_features) + bool(cfg.readout_raw)  # the latter needs no new table
+    return NUMBER * graph.num_nodes * (2 * (shape.last + 1) * w + beside * f)
