@@ -244,6 +244,8 @@ FORGERIES: list[tuple[Callable[[dict[str, Any], dict[str, Any]], Any], str]] = [
     (lambda t, f: f.update(epoch="3"), "epoch must be a whole number"),
     (lambda t, f: f.pop("epoch"), "epoch is missing"),
     (lambda t, f: f.update(method="dgi"), "is of dgi, not grace"),
+    (lambda t, f: f.update(seed=7), "is of seed 7, expected that of seed 0"),
+    (lambda t, f: f.update(seed="0"), "seed must be a whole number"),
     (lambda t, f: t.pop("random/cpu"), "random/cpu must be torch.uint8 .* got nothing"),
     (lambda t, f: t.update({"random/cpu": torch.zeros(5056, dtype=torch.uint8)}), "damaged"),
     (lambda t, f: t.update({"random/cpu": torch.zeros(3, dtype=torch.uint8)}), "random/cpu must"),

@@ -59,7 +59,8 @@ def save_trained(
             one = Run(folder, k)
             block = trained.epochs[starts[k] :][: plan.train.epochs] if starts else ()
             one.log([epoch.line() for epoch in block])
-            one.save_checkpoint(method_state(method), epoch=len(block), method=method.name)
+            facts = {"epoch": len(block), "method": method.name, "seed": plan.seed + k}
+            one.save_checkpoint(method_state(method), **facts)
         run.save_output_map(trained.committee.output)
         run.save_embeddings(trained.ids, torch.from_numpy(trained.embedding))
         encoding = trained.encoding

@@ -88,7 +88,7 @@ OBSERVED = fields(
     "split_seed",
     "accuracy",
 )
-FACTS = fields({"epoch": _count, "method": text}, "epoch")  # of a checkpoint
+FACTS = fields({"epoch": _count, "method": text, "seed": _seed}, "epoch")  # of a checkpoint
 
 
 def _scaling(value: Any, place: str) -> None:

@@ -95,11 +95,13 @@ def restore(run: Run, plan: Plan, graph: Graph) -> Method:
 
 
 def _checkpoint_of(run: Run, plan: Plan) -> tuple[dict[str, Tensor], int]:
-    """A run's checkpoint and its epoch; it must be of this plan's method, and hold numbers."""
+    """A run's checkpoint and its epoch; it must be of this plan's training, and hold numbers."""
     tensors, facts = run.checkpoint()
     path, epoch = run.checkpoint_file, facts["epoch"]
     if facts.get("method") != plan.method:
         raise UserError(f"{path} is of {facts.get('method')}, not {plan.method}")
+    if (seed := facts.get("seed", plan.seed)) != plan.seed:  # another member's, another run's
+        raise UserError(f"{path} is of seed {seed}, expected that of seed {plan.seed}")
     if epoch > plan.train.epochs:
         raise UserError(f"{path}: epoch must be at most {plan.train.epochs}, got {epoch}")
     for name, tensor in tensors.items():
@@ -219,7 +221,8 @@ def train(
             distributed.prepare(workers, method, graph)
         if not method.trainable:
             if run is not None:
-                run.save_checkpoint(method_state(method), epoch=0, method=method.name)
+                facts = {"epoch": 0, "method": method.name, "seed": plan.seed}
+                run.save_checkpoint(method_state(method), **facts)
             return Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), ready.backend)
         tf32 = not plan.backend.endswith("/fp32")
         trainer = Trainer(method, graph, plan.train, capture=plan.capture, tf32=tf32)
@@ -237,7 +240,7 @@ def train(
         loss = before[-1]["loss"] if before else None
         listen = run is not None or workers is not None
         with peak_memory(device) as peak, _stop_requests(listen, on_stop) as stop:
-            keeper = _Keeper(trainer, run)
+            keeper = _Keeper(trainer, run, plan.seed)
             for block in trainer.blocks(observe_from):
                 times += [epoch.seconds for epoch in block]
                 loss = block[-1].loss
@@ -270,8 +273,8 @@ def train(
 class _Keeper:
     """Writes metrics at each block and a checkpoint every few seconds."""
 
-    def __init__(self, trainer: Trainer, run: Run | None) -> None:
-        self.trainer, self.run = trainer, run
+    def __init__(self, trainer: Trainer, run: Run | None, seed: int) -> None:
+        self.trainer, self.run, self.seed = trainer, run, seed
         self.last = time.monotonic()
         self.saved = trainer.epoch
 
@@ -289,10 +292,9 @@ class _Keeper:
         state = self.trainer.state()
         finite = all(torch.isfinite(t).all() for t in state.values() if t.is_floating_point())
         if finite:
-            self.run.save_checkpoint(
-                state, epoch=self.trainer.epoch, method=self.trainer.method.name
-            )
-            self.saved = self.trainer.epoch
+            epoch, name = self.trainer.epoch, self.trainer.method.name
+            self.run.save_checkpoint(state, epoch=epoch, method=name, seed=self.seed)
+            self.saved = epoch
         self.last = time.monotonic()
 
 
