@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from fuzz_targets import TARGETS, Target, attempt, keep_whole, mutate
+from fuzz_target import Target, attempt, keep_whole, mutate
+from fuzz_targets import TARGETS
 
 BUDGET = {"options": 8, "study": 6, "half a run": 8}
 USUAL = 25

@@ -142,5 +142,5 @@ def test_a_checkpoint_is_written_every_few_seconds_once_an_epoch_and_never_with_
     trainer.optimizer.slots[0]["moment"][0] = float("nan")
     keeper.save()
     assert saved == [3, 5, 6]
-    fitting._Keeper(trainer, None).keep([])  # without a folder there is nothing to keep
-    fitting._Keeper(trainer, None).save()
+    fitting._Keeper(trainer, None, seed=0).keep([])  # without a folder there is nothing to keep
+    fitting._Keeper(trainer, None, seed=0).save()
