@@ -28,7 +28,7 @@ from typing import Any
 import optuna
 import pytest
 from cli_cases import command_line, write_files
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
 import muxgcl.cli.reproduce
 import muxgcl.reproduce.records
@@ -210,6 +210,21 @@ class Case:
         """A graph is made once: a second `make` is refused."""
         return self.name == "make" and (out / "graph").exists()
 
+    def loss(self, out: Path, *, began: bool = True) -> str | None:
+        """What `--overwrite` has cost: the old run is whole until the new one has begun."""
+        if self.name != "overwrite":
+            return None
+        run, old = Run(out), Run(out.parent / "old")
+        if not old.exists:
+            self.prepare(old.path)
+        if began and (not run.exists or run.config()["run"]["seed"] != 1):
+            return None
+        if not run.exists or run.config()["run"]["seed"] != 1:
+            return "the old run is gone, and no new one has begun"
+        mine, theirs = run.embeddings()[1], old.embeddings()[1]
+        same = mine.tobytes() == theirs.tobytes() and run.metrics() and run.checkpoint_file.exists()
+        return None if same else "the old run is not whole, and no new one has begun"
+
     def result(self, out: Path) -> Any:
         """All that must be the same, however often it was stopped."""
         if self.name == "tune":
@@ -257,6 +272,8 @@ def quick(folder: Path) -> Iterator[None]:
         patch.setattr(muxgcl.cli.reproduce, "Runner", partial(Runner, open_graph=small))
         for name, seconds in {"GRACE": 0.3, "WAIT": 0.1, "LOOK": 0.05}.items():
             patch.setattr(shared, name, seconds)  # a dead worker's trial is taken over soon
+        lock = partial(JournalFileOpenLock, grace_period=0.3)  # a dead worker's lock, too
+        patch.setattr(shared, "JournalFileOpenLock", lock)
         patch.setattr(shared.Shared, "_begin_to_beat", lambda *_: None)  # writes by the clock
         yield
 
@@ -284,6 +301,8 @@ def kill_everywhere(name: str, folder: Path) -> Tally:
 
             tally.asked += 1
             tally.stops += in_a_child(work) == -signal.SIGKILL
+            if fault := case.loss(out):
+                tally.faults.append(f"killed {side} write {number}: {fault}")
             for part in out.rglob(PARTS):
                 os.utime(part, (time.time() - 2 * HOUR,) * 2)
             _again(case, out, want, f"killed {side} write {number}", tally)
@@ -322,6 +341,8 @@ def fill_the_disk(name: str, folder: Path) -> Tally:
                 tally.stops += 1
                 if not last.startswith("muxgcl: ") or "File too large" not in last:
                     tally.faults.append(f"{size} bytes: {last}")
+            if fault := case.loss(out, began=size > SIZES[2]):
+                tally.faults.append(f"{size} bytes: {fault}")
             _again(case, out, want, f"{size} bytes", tally)
     return tally
 

@@ -16,6 +16,7 @@ from muxgcl.io.encode import Encoding
 from muxgcl.io.files import write_text
 from muxgcl.io.load import Loaded
 from muxgcl.io.safety import check_size
+from muxgcl.io.save import check_numbers
 from muxgcl.runs.committee import Committee, restore_members
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.folder import Run
@@ -51,9 +52,10 @@ def save_trained(
         given = graph_fingerprint(Graph.from_data(loaded.tensors))
         if given != trained.data["fingerprint"]:
             raise UserError("expected the graph that was trained on, got another one")
+    check_numbers(run.embeddings_file, trained.embedding)
+    config = run.config_text({**plan.tables(), "data": trained.data})
     with run.locked():
-        run.clear()
-        run.write_config({**plan.tables(), "data": trained.data})
+        run.start(config)
         starts = [at for at, epoch in enumerate(trained.epochs) if epoch.number == 1]
         for k, method in enumerate(trained.committee.methods):
             one = Run(folder, k)

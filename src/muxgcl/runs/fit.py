@@ -192,6 +192,7 @@ def train(
     *,
     run: Run | None = None,
     resume: bool = False,
+    start: Callable[[], None] | None = None,
     on_block: Callable[[list[Epoch]], None] | None = None,
     on_stop: Callable[[int], None] | None = None,
     observe: Callable[[int, Tensor], object] | None = None,
@@ -205,6 +206,8 @@ def train(
         ready: the method, its graph and its plan.
         run: where to keep metrics and checkpoints; nothing is written without it.
         resume: go on from the run's checkpoint, to the same result as without the pause.
+        start: is called before the first checkpoint is written; until then nothing is, so that an
+            earlier run stays in the folder.
         on_block: is told of each block of epochs.
         on_stop: is told at once of a signal that will end training after this epoch.
         observe: is given the epoch and the embedding after each of the last epochs.
@@ -221,6 +224,8 @@ def train(
             distributed.prepare(workers, method, graph)
         if not method.trainable:
             if run is not None:
+                if start is not None:
+                    start()
                 facts = {"epoch": 0, "method": method.name, "seed": plan.seed}
                 run.save_checkpoint(method_state(method), **facts)
             return Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), ready.backend)
@@ -230,7 +235,8 @@ def train(
         if run is not None:
             if resume and run.checkpoint_file.is_file():
                 _go_on(trainer, run, plan)
-            before = run.keep_metrics(trainer.epoch)
+            if start is None:
+                before = run.keep_metrics(trainer.epoch)
         if workers is not None:
             distributed.start_alike(workers, trainer)
             trainer.sum_up = partial(distributed.sum_up, workers, method)
@@ -240,7 +246,7 @@ def train(
         loss = before[-1]["loss"] if before else None
         listen = run is not None or workers is not None
         with peak_memory(device) as peak, _stop_requests(listen, on_stop) as stop:
-            keeper = _Keeper(trainer, run, plan.seed)
+            keeper = _Keeper(trainer, run, plan.seed, start)
             for block in trainer.blocks(observe_from):
                 times += [epoch.seconds for epoch in block]
                 loss = block[-1].loss
@@ -273,17 +279,30 @@ def train(
 class _Keeper:
     """Writes metrics at each block and a checkpoint every few seconds."""
 
-    def __init__(self, trainer: Trainer, run: Run | None, seed: int) -> None:
-        self.trainer, self.run, self.seed = trainer, run, seed
+    def __init__(
+        self,
+        trainer: Trainer,
+        run: Run | None,
+        seed: int,
+        start: Callable[[], None] | None = None,
+    ) -> None:
+        self.trainer, self.run, self.seed, self.start = trainer, run, seed, start
+        self.lines: list[dict[str, Any]] = []  # that are not written yet
         self.last = time.monotonic()
         self.saved = trainer.epoch
 
     def keep(self, block: list[Epoch]) -> None:
         if self.run is None:
             return
-        self.run.log([epoch.line() for epoch in block])
+        self.lines += [epoch.line() for epoch in block]
+        if self.start is None:
+            self._log(self.run)
         if time.monotonic() - self.last > CHECKPOINT_SECONDS:
             self.save()
+
+    def _log(self, run: Run) -> None:
+        run.log(self.lines)
+        self.lines = []
 
     def save(self) -> None:
         """Keep this state, unless it is not finite: then the last good one stays."""
@@ -292,6 +311,10 @@ class _Keeper:
         state = self.trainer.state()
         finite = all(torch.isfinite(t).all() for t in state.values() if t.is_floating_point())
         if finite:
+            if self.start is not None:
+                self.start()
+                self.start = None
+                self._log(self.run)
             epoch, name = self.trainer.epoch, self.trainer.method.name
             self.run.save_checkpoint(state, epoch=epoch, method=name, seed=self.seed)
             self.saved = epoch
