@@ -52,16 +52,16 @@ HOP = [
     "affinity=none", "--epochs", "2", "--quiet", "--device", "cpu",
 ]  # fmt: skip
 COMMANDS = (
-    "run", "overwrite", "train", "embed", "faiss", "new nodes", "export", "evaluate", "labels",
-    "cluster", "links", "report", "tune", "storage", "reproduce", "make",
+    "run", "run --overwrite", "train", "embed", "embed to FAISS", "embed --new-nodes", "export", "evaluate", "evaluate --labels",
+    "cluster", "links", "report", "tune", "tune --storage", "reproduce", "make",
 )  # fmt: skip
 NEEDS_A_RUN = (
-    "overwrite", "embed", "faiss", "new nodes", "export", "evaluate", "labels", "cluster", "links",
+    "run --overwrite", "embed", "embed to FAISS", "embed --new-nodes", "export", "evaluate", "evaluate --labels", "cluster", "links",
     "report",
 )  # fmt: skip
-PACKAGES = {"faiss": "faiss", "export": "onnx"}  # that a command needs beside our own
+PACKAGES = {"embed to FAISS": "faiss", "export": "onnx"}  # that a command needs beside our own
 MADE = {
-    "embed": "z.csv", "faiss": "z.faiss", "new nodes": "z.csv", "export": "f.onnx",
+    "embed": "z.csv", "embed to FAISS": "z.faiss", "embed --new-nodes": "z.csv", "export": "f.onnx",
     "cluster": "clusters.csv", "links": "links.csv",
 }  # fmt: skip
 PARTS = "*".join(PART)  # temporary files, which go once they are old
@@ -150,14 +150,14 @@ class Case:
             "pairs": ["from,to", "n1,n2", "n3,n9"],
             "new": [rows[0], new],
             "new-edges": ["from,to", "new,n1", "n4,new"],
-            "labels": ["id,kind", *(f"n{i},{'ab'[i % 2]}" for i in range(60))],
+            "evaluate --labels": ["id,kind", *(f"n{i},{'ab'[i % 2]}" for i in range(60))],
         }.items():
             (self.more / f"{name}.csv").write_text("\n".join(lines) + "\n")
 
     def prepare(self, out: Path) -> None:
         if self.name in NEEDS_A_RUN:
             train = HOP if self.name == "export" else TRAIN
-            seed = "1" if self.name == "overwrite" else "0"
+            seed = "1" if self.name == "run --overwrite" else "0"
             words = ["run", *self.graph, *train, "--no-report", "--splits", "1", "--seed", seed]
             words += ["--out", str(out)]
             assert quietly(words)[0] == 0
@@ -171,17 +171,17 @@ class Case:
         more = ["--resume"] if again and (out / "config.toml").is_file() else []
         return {
             "run": ["run", *run, "--splits", "1", "--no-report", *more],
-            "overwrite": ["run", *run, "--splits", "1", "--no-report", "--overwrite"],
+            "run --overwrite": ["run", *run, "--splits", "1", "--no-report", "--overwrite"],
             "train": ["train", *run, *more],
             "embed": ["embed", str(out), *self.graph, "--out", str(out / "z.csv")],
-            "faiss": ["embed", str(out), *self.graph, "--out", str(out / "z.faiss")],
-            "new nodes": [
+            "embed to FAISS": ["embed", str(out), *self.graph, "--out", str(out / "z.faiss")],
+            "embed --new-nodes": [
                 "embed", str(out), "--new-nodes", str(self.more / "new.csv"),
                 "--new-edges", str(self.more / "new-edges.csv"), "--out", str(out / "z.csv"),
             ],
             "export": ["export", str(out), "--out", str(out / "f.onnx")],
             "evaluate": ["evaluate", str(out), "--splits", "1"],
-            "labels": [
+            "evaluate --labels": [
                 "evaluate", str(out), "--splits", "1", "--labels", str(self.more / "labels.csv"),
                 "--label-column", "kind",
             ],
@@ -193,7 +193,7 @@ class Case:
                 "--splits", "1", "--set", "width=8", "--device", "cpu", "--quiet",
                 "--study", str(out / "s.study"),
             ],
-            "storage": [
+            "tune --storage": [
                 "tune", *self.graph, "--method", "grace", "--trials", "2", "--epochs", "1",
                 "--splits", "1", "--set", "width=8", "--device", "cpu", "--quiet",
                 "--study", "s", "--storage", str(out / "j"), "--out", str(out / "s.toml"),
@@ -212,7 +212,7 @@ class Case:
 
     def loss(self, out: Path, *, began: bool = True) -> str | None:
         """What `--overwrite` has cost: the old run is whole until the new one has begun."""
-        if self.name != "overwrite":
+        if self.name != "run --overwrite":
             return None
         run, old = Run(out), Run(out.parent / "old")
         if not old.exists:
@@ -229,7 +229,9 @@ class Case:
         """All that must be the same, however often it was stopped."""
         if self.name == "tune":
             return (out / "s.toml").read_text().replace(str(out), "")
-        if self.name == "storage":  # points are drawn anew: as many trials, and the first the same
+        if (
+            self.name == "tune --storage"
+        ):  # points are drawn anew: as many trials, and the first the same
             assert (out / "s.toml").is_file()
             ended = [trial for trial in _trials(out / "j") if counts(trial)]
             return [len(ended), *(t.user_attrs["figures"] for t in ended if START in t.user_attrs)]
@@ -246,7 +248,7 @@ class Case:
         ids, z = run.embeddings()
         lines = [(line["epoch"], line["loss"], line["terms"]) for line in run.metrics()]
         found = [ids.tolist(), z.tolist(), lines, run.scores()]
-        if self.name == "labels":
+        if self.name == "evaluate --labels":
             found += [run.nodes()[name].tolist() for name in ("label", "label_names")]
         made = MADE.get(self.name)
         return [*found, (out / made).read_bytes()] if made else found

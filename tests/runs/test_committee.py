@@ -237,6 +237,27 @@ def test_checkpoints_of_members_in_each_others_place_are_refused(tmp_path: Path)
     assert np.array_equal(muxgcl.embed(run.path, data).table, run.embedding)
 
 
+def test_damage_that_stops_a_longer_training_changes_no_setting(tmp_path: Path) -> None:
+    data, options = planted(nodes=60), replace(OPTIONS, members=2, out=tmp_path / "run")
+    run = muxgcl.run(data, options)
+    config = Run(run.path).config_file.read_bytes()
+    second = Run(run.path, 1)
+    whole = {file: file.read_bytes() for file in (second.metrics_file, second.checkpoint_file)}
+    for file, content, words in (
+        (second.metrics_file, b"nonsense\n" + whole[second.metrics_file], "line 1 is damaged"),
+        (second.metrics_file, b"", "has no line for epoch 1"),
+        (second.checkpoint_file, Run(run.path).checkpoint_file.read_bytes(), "is of seed 0"),
+        (second.checkpoint_file, whole[second.checkpoint_file][:-9], "is damaged"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(UserError, match=words):
+            muxgcl.run(data, replace(options, resume=True, epochs=9))
+        assert Run(run.path).config_file.read_bytes() == config
+        assert file.read_bytes() == content
+        file.write_bytes(whole[file])
+    muxgcl.run(data, replace(options, resume=True, epochs=9))
+
+
 def test_an_estimator_saves_each_members_seed(tmp_path: Path) -> None:
     settings = {"preset": "quick", "params": {"width": 8, "projection": 8}, "epochs": 1}
     one = NodeEmbedder("grace", **settings, members=2, random_state=3, device="cpu")

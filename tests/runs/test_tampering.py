@@ -66,6 +66,7 @@ BAD_JSON = [
     ("scores.json", '{"holdout": {"accuracy": {"mean": "x"}}}', "holdout.accuracy.mean must be a"),
     ("scores.json", '{"a": {"b": {"mean": NaN}}}', "a.b.mean must be a finite number"),
     ("scores.json", '{"a": {"b": {"mean": 1, "n": 0}}}', "a.b.n must be a whole number from 1"),
+    ("scores.json", '{"a": {"b": {"maen": 1, "std": 2}}}', "a.b.mean is missing"),
     ("scores.json", '{"controls": 7}', "controls must be a table"),
     ("scores.json", '{"a": "\\ud800"}', "a must be Unicode text"),
     ("scores.json", '{"a": ' + "[" * 9999 + "]" * 9999 + "}", "scores.json"),

@@ -10,7 +10,7 @@ from muxgcl.app.source import Source
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.load import Loaded
-from muxgcl.runs.fit import Ready
+from muxgcl.runs.fit import Ready, checkpoint_of
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import labels_of
@@ -156,10 +156,10 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
         _same(run, "number of members", members, plan.members)
     if width is not None and plan.output_width is None:
         _same(run, "output_width", width, plan.output_width)
-    for k in range(members):
+    for k, member in enumerate(plan.of_members()[:members]):
         one = Run(run.path, k)
-        if one.checkpoint_file.is_file():
-            one.checkpoint()  # a damaged one is named before any work
+        if one.checkpoint_file.is_file():  # what is damaged is named before anything is written
+            one.metrics_until(checkpoint_of(one, member)[1])
     notes = []
     if longer:
         notes.append(f"training goes on beyond epoch {epochs}, to {plan.train.epochs}")

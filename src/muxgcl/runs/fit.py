@@ -86,7 +86,7 @@ class Fitted:
 
 def restore(run: Run, plan: Plan, graph: Graph) -> Method:
     """The method that a run folder's checkpoint holds, ready to embed `graph`."""
-    tensors, _ = _checkpoint_of(run, plan)
+    tensors, _ = checkpoint_of(run, plan)
     check_sizes(plan, 1, graph.num_features)  # of the weights: nodes go through in blocks
     with seeded(plan.seed):
         method = build(plan, graph)
@@ -94,7 +94,7 @@ def restore(run: Run, plan: Plan, graph: Graph) -> Method:
     return method
 
 
-def _checkpoint_of(run: Run, plan: Plan) -> tuple[dict[str, Tensor], int]:
+def checkpoint_of(run: Run, plan: Plan) -> tuple[dict[str, Tensor], int]:
     """A run's checkpoint and its epoch; it must be of this plan's training, and hold numbers."""
     tensors, facts = run.checkpoint()
     path, epoch = run.checkpoint_file, facts["epoch"]
@@ -112,7 +112,7 @@ def _checkpoint_of(run: Run, plan: Plan) -> tuple[dict[str, Tensor], int]:
 
 def _go_on(trainer: Trainer, run: Run, plan: Plan) -> None:
     """Take a trainer to its run's checkpoint, every tensor of which must fit."""
-    tensors, epoch = _checkpoint_of(run, plan)
+    tensors, epoch = checkpoint_of(run, plan)
     for name, here in trainer.state().items():
         there = tensors.get(name)
         if there is None and name == "random/cuda":  # it was begun on a CPU

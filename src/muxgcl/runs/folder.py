@@ -166,10 +166,13 @@ class Run:
     # progress -----------------------------------------------------------------------------------
 
     def keep_metrics(self, epochs: int) -> list[dict[str, Any]]:
-        """Drop lines past `epochs`: they belong to work that the checkpoint does not have.
+        """Drop lines past `epochs`: they belong to work that the checkpoint does not have."""
+        lines = self.metrics_until(epochs)
+        write_text(self.metrics_file, json_lines(lines))
+        return lines
 
-        Lines up to there must all be in the log: what is lost cannot be trained again.
-        """
+    def metrics_until(self, epochs: int) -> list[dict[str, Any]]:
+        """Lines up to an epoch; all must be in the log: what is lost cannot be trained again."""
         lines = [line for line in self.metrics() if line["epoch"] <= epochs]
         seen = {line["epoch"] for line in lines}
         if len(seen) < epochs:
@@ -178,7 +181,6 @@ class Run:
                 f"{self.metrics_file} has no line for epoch {first}, but the checkpoint is at "
                 f"epoch {epochs}: --overwrite starts again"
             )
-        write_text(self.metrics_file, json_lines(lines))
         return lines
 
     def log(self, lines: list[dict[str, Any]]) -> None:
