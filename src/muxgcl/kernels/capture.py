@@ -1,6 +1,7 @@
 """One piece of work many times over: on a GPU it is recorded once and then played back."""
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
 
@@ -33,14 +34,20 @@ def repeat(
 
 
 def run_on_side_stream(work: Callable[[], object], device: torch.device, times: int = 1) -> None:
-    """Do it on a stream of its own: what is recorded later must not hang on the default one."""
+    """Do it beside the default stream: what is recorded later must not hang on the default one."""
     with torch.cuda.device(device):
-        stream = torch.cuda.Stream()
+        stream = _side_stream(torch.cuda.current_device())
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(times):
                 work()
         torch.cuda.current_stream().wait_stream(stream)
+
+
+@cache
+def _side_stream(device: int) -> torch.cuda.Stream:
+    """One for all: every stream that multiplies matrices keeps 32 MiB of workspace for good."""
+    return torch.cuda.Stream(device)
 
 
 def recorded(work: Callable[[], object], device: torch.device) -> Callable[[], None]:

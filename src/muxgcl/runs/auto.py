@@ -1,9 +1,9 @@
 r"""Settings for a graph that nobody has tuned.
 
-`mux-hop` takes the settings of the benchmark graph that is nearest in size, degree and density of
-features, fitted to the graph's size. The settings of the benchmark graphs were chosen on their
-development halves (records/hop-search.jsonl); how well the rule does on a graph that it has not
-seen is measured by leaving each of them out in turn (`leave_out`).
+`mux-hop` has one set of settings for all graphs, fitted to the graph's size. Each candidate was
+trained on all five benchmark graphs and judged on their development halves
+(records/general-search.jsonl); the best on average is taken. How well that does on a graph that
+nobody has seen is measured by choosing from four of them and testing on the fifth (`leave_out`).
 
 `mux-gcl` and `grace` follow rules of size and degree, from an older search on validation nodes of
 the benchmark graphs (records/search.jsonl).
@@ -11,10 +11,7 @@ the benchmark graphs (records/search.jsonl).
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from math import dist, log10
 from typing import Any
-
-from torch import Tensor
 
 from muxgcl.graph import Graph
 from muxgcl.runs.settings import preset
@@ -67,44 +64,19 @@ def choose(graph: Graph) -> list[Choice]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """What tells one graph from another here."""
-
-    nodes: int
-    degree: float  # neighbours a node
-    density: float  # share of the features that are not zero
-
-    @classmethod
-    def of(cls, graph: Graph) -> "Profile":
-        """Of a graph."""
-        nodes, features = graph.num_nodes, graph.features
-        if isinstance(features, Tensor):
-            filled = int(features.count_nonzero())
-        else:
-            filled = len(features.matrix.value)
-        degree = (len(graph.adjacency.col) - nodes) / nodes
-        return cls(nodes, degree, filled / max(1, nodes * graph.num_features))
-
-    @property
-    def place(self) -> tuple[float, float, float]:
-        """Where it lies: powers of ten."""
-        return log10(self.nodes), log10(max(self.degree, 0.1)), log10(max(self.density, 1e-4))
-
-    def __str__(self) -> str:
-        return (
-            f"{self.nodes:,} nodes, {self.degree:.1f} neighbours a node, "
-            f"{100 * self.density:.2g} % of the features not zero"
-        )
-
-
-BENCHMARKS = {
-    "cora": Profile(2708, 3.90, 0.0127),
-    "citeseer": Profile(3327, 2.74, 0.0085),
-    "pubmed": Profile(19717, 4.50, 0.1002),
-    "photo": Profile(7650, 31.13, 0.3474),
-    "computers": Profile(13752, 35.76, 0.3484),
+BENCHMARKS = {"cora": 2708, "citeseer": 3327, "pubmed": 19717, "photo": 7650, "computers": 13752}
+# share of entries dropped, of edges dropped, temperature, anchors: accuracy on each of them
+TRIED = {
+    (0.4, 0.4, 0.2, "last"): (84.42, 72.02, 88.55, 94.73, 91.20),
+    (0.4, 0.4, 0.3, "all"): (84.72, 73.03, 88.48, 95.01, 91.62),
+    (0.4, 0.7, 0.2, "all"): (84.51, 72.58, 88.68, 95.14, 91.52),
+    (0.4, 0.7, 0.3, "last"): (84.34, 72.36, 88.27, 94.75, 91.17),
+    (0.6, 0.4, 0.2, "all"): (84.50, 73.68, 88.56, 95.08, 91.56),
+    (0.6, 0.4, 0.3, "last"): (84.76, 73.75, 88.52, 94.39, 90.80),
+    (0.6, 0.7, 0.2, "last"): (84.81, 73.51, 88.54, 94.93, 91.01),
+    (0.6, 0.7, 0.3, "all"): (84.54, 73.98, 88.35, 94.94, 91.39),
 }
+NOISE = 0.1  # points by which two means may differ by chance
 SMALLEST_WIDTH = 64
 FEATURE_BYTES = 1 << 30  # of propagated features in the embedding, at most
 
@@ -114,53 +86,67 @@ def most_columns(nodes: int) -> int:
     return max(SMALLEST_WIDTH, 1 << (nodes.bit_length() - 1))
 
 
-def nearest(profile: Profile, leave_out: Collection[str] = ()) -> str:
-    """The benchmark graph that is most like this one."""
-    places = {name: p.place for name, p in BENCHMARKS.items() if name not in leave_out}
-    return min(places, key=lambda name: dist(places[name], profile.place))
+def general(leave_out: Collection[str] = ()) -> dict[str, Any]:
+    """The settings with the best mean accuracy over the benchmark graphs, some left out.
+
+    Of settings whose means differ by less than one training's noise, those that drop the most are
+    taken: too little dropout costs a sparse graph two points, too much costs nobody half a point.
+    """
+    kept = [k for k, name in enumerate(BENCHMARKS) if name not in leave_out]
+    mean = {tried: sum(scores[k] for k in kept) / len(kept) for tried, scores in TRIED.items()}
+    close = [tried for tried in mean if mean[tried] > max(mean.values()) - NOISE]
+    best = max(close, key=lambda tried: (tried[0], mean[tried]))
+    rate, edges, temperature, anchors = best
+    return preset("mux-hop", "best", "default") | {
+        "drop_features": rate,
+        "dropout": rate,
+        "drop_edges": (edges, edges),
+        "temperature": temperature,
+        "anchors": anchors,
+    }
 
 
-def hop_settings(
-    graph: Graph, leave_out: Collection[str] = ()
+def hop_settings(graph: Graph) -> tuple[dict[str, Any], list[Choice]]:
+    """Settings of `mux-hop` for this graph, and what to say about them."""
+    return settings_for(graph.num_nodes, graph.num_features, len(graph.adjacency.col))
+
+
+def settings_for(
+    nodes: int, features: int, entries: int, leave_out: Collection[str] = ()
 ) -> tuple[dict[str, Any], list[Choice]]:
-    """Settings of `mux-hop` for this graph, and what to say about them.
+    """The same for a graph of which only the sizes are known.
 
     Args:
-        graph: the graph.
-        leave_out: benchmark graphs whose settings may not be used, to see how the rule does on a
-            graph that it does not know.
+        nodes: how many.
+        features: how many.
+        entries: of its adjacency, self-loops included.
+        leave_out: benchmark graphs that may not have a say, to see how the rule does on a graph
+            that it does not know.
     """
-    return settings_like(Profile.of(graph), graph.num_features, leave_out)
-
-
-def settings_like(
-    profile: Profile, features: int, leave_out: Collection[str] = ()
-) -> tuple[dict[str, Any], list[Choice]]:
-    """The same for a graph of which only the profile and the number of features are known."""
-    like = nearest(profile, leave_out)
-    settings = preset("mux-hop", "best", like)
-    choices = [Choice("settings", f"those of {like}", f"the nearest graph to this one ({profile})")]
+    settings = general(leave_out)
+    why = "the best on average over five graphs"
+    choices = [Choice("settings", "the same for every graph", why)]
 
     def change(key: str, value: Any, reason: str) -> None:
         if settings[key] != value:
             settings[key] = value
             choices.append(Choice(key, value, reason))
 
-    change("convolutions", 0, "a node without edges must have an embedding too")
-    most = most_columns(profile.nodes)
-    for key in ("hidden", "width", "projection", "projection_out"):
-        change(key, min(settings[key], most), f"the graph has {profile.nodes:,} nodes")
-    if profile.nodes > LARGE:
-        why = f"the graph is large ({profile.nodes:,} nodes)"
+    size = "small" if nodes < SMALL else "large" if nodes > LARGE else "of middle size"
+    why = f"the graph is {size} ({nodes:,} nodes)"
+    change("epochs", 200 if nodes < SMALL else 400 if nodes <= LARGE else 300, why)
+    change("lr", 5e-4 if nodes < SMALL else 1e-3, why)
+    if nodes > LARGE:
         change("anchors", "last", why)
-        for key, value in (("norm", "batch"), ("zero_bias", True)):  # a sample learns sooner
-            change(key, value, why)
+        change("norm", "batch", why)  # a sample learns sooner
         change("hidden", min(settings["hidden"], 1024), why)
         change("width", min(settings["width"], 512), why)
-        change("epochs", min(settings["epochs"], 300), why)
-    if 4 * profile.nodes * features > FEATURE_BYTES:
+    most = most_columns(nodes)
+    for key in ("hidden", "width", "projection", "projection_out"):
+        change(key, min(settings[key], most), f"the graph has {nodes:,} nodes")
+    if 4 * nodes * features > FEATURE_BYTES:
         for key in ("readout_features", "readout_raw"):
             change(key, 0.0, "a table of features in the embedding would be too large")
-    if profile.degree == 0:
+    if entries <= nodes:
         change("affinity", "none", "the graph has no edges")
     return settings, choices

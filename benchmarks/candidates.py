@@ -1,0 +1,195 @@
+"""Train listed settings of mux-hop on several graphs, by labels of the development half alone.
+
+    python benchmarks/candidates.py general --device cuda --record records/general-search.jsonl
+    python benchmarks/candidates.py sampled --device cuda --record records/sampled-search.jsonl
+
+`general` asks which settings suit any graph: each candidate is trained on all five, and `auto`
+takes the one that is best on average. `sampled` asks what a small sample of nodes a step needs to
+learn soon: norms, widths and sizes of the sample, judged several times on the way. Appends one JSON
+line a look; what is recorded is not trained again.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+SPLIT_SEED, FIRST_SEED = 4000, 400  # those of the search
+GRAPHS = ("pubmed", "computers", "photo", "citeseer", "cora")
+SMALL = ("cora", "citeseer")
+
+Job = dict[str, Any]  # dataset, preset, settings, anchors, seed, looks
+
+
+def general() -> Iterator[Job]:
+    """Half of all combinations of four settings, such that no main effect hides another."""
+    rates, edges, temperatures, anchors = (0.4, 0.6), (0.4, 0.7), (0.2, 0.3), ("last", "all")
+    for a, b, c, d in product(range(2), repeat=4):
+        if (a + b + c + d) % 2:
+            continue
+        changes = {
+            "zero_bias": True,
+            "drop_features": rates[a],
+            "dropout": rates[a],
+            "drop_edges": (edges[b], edges[b]),
+            "temperature": temperatures[c],
+            "anchors": anchors[d],
+        }
+        for name in GRAPHS:
+            small = name in SMALL
+            length = {"epochs": 200, "lr": 5e-4} if small else {"epochs": 400, "lr": 1e-3}
+            for seed in (FIRST_SEED, FIRST_SEED + 1) if small else (FIRST_SEED,):
+                looks = (length["epochs"] * 2 // 3, length["epochs"])
+                yield job(name, "default", changes | length, None, seed, looks)
+
+
+def sampled() -> Iterator[Job]:
+    """Norm, width and size of the sample; biases begin at zero."""
+    widths = ((2048, 1024), (1024, 1024), (512, 1024), (1024, 512), (512, 256))
+    for name, sizes in {"pubmed": (256, 512, 1024), "computers": (512,), "photo": (512,)}.items():
+        for norm, (hidden, width), size in product(("layer", "batch"), widths, sizes):
+            changes = {"zero_bias": True, "norm": norm, "hidden": hidden, "width": width}
+            changes |= {"lr": 1e-3, "epochs": 600}
+            yield job(name, name, changes, size, FIRST_SEED, (150, 300, 600))
+    for size in (256, 512):  # the preset as it is
+        yield job("pubmed", "pubmed", {"epochs": 600}, size, FIRST_SEED, (150, 300, 600))
+
+
+def job(
+    dataset: str,
+    like: str,
+    changes: dict[str, Any],
+    anchors: int | None,
+    seed: int,
+    looks: tuple[int, ...],
+) -> Job:
+    """One training: what preset `best` has for a graph, changed."""
+    return {
+        "dataset": dataset,
+        "like": like,
+        "changes": changes,
+        "anchors": anchors,
+        "seed": seed,
+        "looks": looks,
+    }
+
+
+def name_of(row: Job) -> str:
+    """What tells one training from another."""
+    keys = ("dataset", "like", "changes", "anchors", "seed")
+    return json.dumps([row[key] for key in keys], sort_keys=True)
+
+
+def train(todo: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """One record for each look."""
+    from muxgcl.evaluate import STRENGTHS, development_hash, development_splits
+    from muxgcl.evaluate.development import development_labels
+    from muxgcl.evaluate.device_probe import answers
+    from muxgcl.graph import Graph
+    from muxgcl.io import open_dataset
+    from muxgcl.runs.embedding import embed
+    from muxgcl.runs.environment import commit, device_name, pick_device, versions
+    from muxgcl.runs.loop import Trainer
+    from muxgcl.runs.plan import Plan, build
+    from muxgcl.runs.settings import preset
+    from muxgcl.seeding import seeded
+
+    name, size = todo["dataset"], todo["anchors"]
+    data = open_dataset(name, args.data_root)
+    device = pick_device(args.device)
+    graph, labels = Graph.from_data(data).to(device), data.y.numpy()
+    y, splits = development_labels(labels), development_splits(labels, args.splits, SPLIT_SEED)
+    settings = preset("mux-hop", "best", todo["like"]) | todo["changes"]
+    given = {"seed": todo["seed"], "device": args.device, "anchors": size, "keys": size}
+    plan = Plan.make("mux-hop", "best", name, settings, **given)
+    begin, spent = time.perf_counter(), 0.0
+    with seeded(plan.seed, device):
+        method = build(plan, graph, args.cache)
+        method.prepare(graph)
+        method.milestones = tuple(sorted({*method.milestones, *todo["looks"]}))
+        trainer = Trainer(method, graph, plan.train)
+        for _ in trainer.blocks():
+            if trainer.epoch not in todo["looks"]:
+                continue
+            so_far = time.perf_counter() - begin - spent
+            table = embed(method, graph).float().to(device)
+            found = answers(table, y, splits, STRENGTHS)
+            right = [
+                100 * float((a.predicted == y[s.test]).mean())
+                for a, s in zip(found, splits, strict=True)
+            ]
+            yield {
+                "kind": args.design,
+                **{key: todo[key] for key in ("dataset", "like", "changes", "anchors", "seed")},
+                "epochs": trainer.epoch,
+                "accuracy": round(sum(right) / len(right), 4),
+                "seconds": round(so_far, 2),
+                "labels": "development",
+                "development": development_hash(labels),
+                "split_seed": SPLIT_SEED,
+                "splits": args.splits,
+                "device": device_name(device),
+                "versions": versions(),
+                "commit": commit(),
+            }
+            spent = time.perf_counter() - begin - so_far
+
+
+def work(number: int, todo: Any, lock: Any, args: argparse.Namespace, until: float) -> None:
+    """One process: the longest trainings first if its number is small, else the shortest."""
+    import torch
+
+    from muxgcl.io.files import append_lines
+
+    torch.set_num_threads(1)
+    os.environ["LOKY_MAX_CPU_COUNT"] = "1"
+    while time.time() < until:
+        with lock:
+            if not len(todo):
+                return
+            mine = todo.pop(0 if number < args.long else -1)
+        try:
+            for row in train(mine, args):
+                append_lines(args.record, [row])
+        except Exception as error:
+            print(f"{name_of(mine)}: {error}", flush=True)
+
+
+def main() -> None:
+    """Share the trainings out."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("design", choices=("general", "sampled"))
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--long", type=int, default=1, help="workers that begin with the longest")
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing after them")
+    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--data-root", type=Path, default=None)
+    parser.add_argument("--cache", type=Path, default=Path("runs/.affinity"))
+    parser.add_argument("--record", type=Path, required=True)
+    args = parser.parse_args()
+    until = time.time() + 60 * args.minutes
+    known = set()
+    if args.record.is_file():
+        known = {name_of(json.loads(line)) for line in args.record.read_text().splitlines()}
+    jobs = general() if args.design == "general" else sampled()
+    spawn = multiprocessing.get_context("spawn")
+    with spawn.Manager() as manager:
+        left = [todo for todo in jobs if name_of(json.loads(json.dumps(todo))) not in known]
+        todo = manager.list(sorted(left, key=lambda row: GRAPHS.index(row["dataset"])))
+        shared = (todo, manager.Lock(), args, until)
+        workers = [spawn.Process(target=work, args=(k, *shared)) for k in range(args.workers)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        print(f"{len(todo)} trainings left")
+
+
+if __name__ == "__main__":
+    main()
