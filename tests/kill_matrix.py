@@ -52,13 +52,11 @@ HOP = [
     "affinity=none", "--epochs", "2", "--quiet", "--device", "cpu",
 ]  # fmt: skip
 COMMANDS = (
-    "run", "run --overwrite", "train", "embed", "embed to FAISS", "embed --new-nodes", "export", "evaluate", "evaluate --labels",
-    "cluster", "links", "report", "tune", "tune --storage", "reproduce", "make",
+    "run", "run --overwrite", "train", "embed", "embed to FAISS", "embed --new-nodes", "export",
+    "evaluate", "evaluate --labels", "cluster", "links", "report", "tune", "tune --storage",
+    "reproduce", "make",
 )  # fmt: skip
-NEEDS_A_RUN = (
-    "run --overwrite", "embed", "embed to FAISS", "embed --new-nodes", "export", "evaluate", "evaluate --labels", "cluster", "links",
-    "report",
-)  # fmt: skip
+NEEDS_A_RUN = {*COMMANDS} - {"run", "train", "tune", "tune --storage", "reproduce", "make"}
 PACKAGES = {"embed to FAISS": "faiss", "export": "onnx"}  # that a command needs beside our own
 MADE = {
     "embed": "z.csv", "embed to FAISS": "z.faiss", "embed --new-nodes": "z.csv", "export": "f.onnx",
@@ -150,7 +148,7 @@ class Case:
             "pairs": ["from,to", "n1,n2", "n3,n9"],
             "new": [rows[0], new],
             "new-edges": ["from,to", "new,n1", "n4,new"],
-            "evaluate --labels": ["id,kind", *(f"n{i},{'ab'[i % 2]}" for i in range(60))],
+            "labels": ["id,kind", *(f"n{i},{'ab'[i % 2]}" for i in range(60))],
         }.items():
             (self.more / f"{name}.csv").write_text("\n".join(lines) + "\n")
 
@@ -229,9 +227,7 @@ class Case:
         """All that must be the same, however often it was stopped."""
         if self.name == "tune":
             return (out / "s.toml").read_text().replace(str(out), "")
-        if (
-            self.name == "tune --storage"
-        ):  # points are drawn anew: as many trials, and the first the same
+        if self.name == "tune --storage":  # points are drawn anew; the first is the same
             assert (out / "s.toml").is_file()
             ended = [trial for trial in _trials(out / "j") if counts(trial)]
             return [len(ended), *(t.user_attrs["figures"] for t in ended if START in t.user_attrs)]
