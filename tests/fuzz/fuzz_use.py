@@ -120,15 +120,15 @@ def _trained(*words: str) -> Callable[[Path], None]:
         files = folder / "files"
         files.mkdir()
         write_files(files)
-        rows = list(csv.reader((files / "nodes.csv").open()))
-        links = list(csv.reader((files / "edges.csv").open()))
+        rows = _rows(files / "nodes.csv")
+        links = _rows(files / "edges.csv")
         new = {row[0] for row in rows[-4:]}
         _table(files / "nodes.csv", rows[:-4])
         _table(files / "edges.csv", [row for row in links if not new & set(row)])
         _table(folder / "new.csv", [rows[0], *rows[-4:]])
         _table(folder / "links.csv", [links[0], *(row for row in links if new & set(row))])
         _table(folder / "labels.csv", [["id", "kind"], *([r[0], r[-1]] for r in rows[1:-4])])
-        _table(folder / "pairs.csv", list(csv.reader((files / "edges.csv").open()))[:20])
+        _table(folder / "pairs.csv", _rows(files / "edges.csv")[:20])
         assert _asked("run", str(files), *words, "--out", str(folder / "run"))[0] == 0
 
     return write
@@ -243,7 +243,7 @@ def _read_new_nodes(folder: Path) -> None:
     assert found.table is not None
     if len(found.ids) != len(found.table) or not np.isfinite(found.table).all():
         raise SilentlyWrong("rows that are not one a new node, or not finite")
-    old = {row[0] for row in csv.reader((folder / "files" / "nodes.csv").open())}
+    old = {row[0] for row in _rows(folder / "files" / "nodes.csv")}
     if len({str(i) for i in found.ids}) != len(found.ids) or old & {str(i) for i in found.ids}:
         raise SilentlyWrong("new nodes that are old ones, or the same one twice")
 
