@@ -1,16 +1,18 @@
 """`--overwrite` replaces a run once the new one has trained, and not before."""
 
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 from cli_cases import FAST, ask, write_files
 
 from muxgcl import NodeEmbedder, UserError
+from muxgcl.cli.screen import Screen
 from muxgcl.io import files as files_module
 from muxgcl.io import planted
 from muxgcl.runs.folder import Run
-from muxgcl.runs.loop import Trainer
+from muxgcl.runs.loop import Epoch, Trainer
 
 NARROW = ["--method", "grace", *FAST, "--no-report", "--no-controls"]
 
@@ -109,6 +111,27 @@ def test_a_first_step_that_fails_costs_no_run(
     assert last.startswith("muxgcl: ")
     assert "--resume" not in last  # it would go on with the old run
     assert content(run) == before
+
+
+def test_a_run_that_is_stopped_with_a_checkpoint_has_replaced_the_old_one(
+    made: Path, run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Screen.epochs
+
+    def stop(self: Screen, block: list[Epoch], total: int) -> None:
+        real(self, block, total)
+        if block[-1].number == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Screen, "epochs", stop)
+    words = ["run", str(made), "--label-column", "topic", *NARROW, "--seed", "7"]
+    status, _, err = ask(capsys, *words, "--overwrite", "--out", str(run))
+    assert (status, "stopped after epoch 1 of 2" in err.splitlines()[-1]) == (130, True)
+    new = Run(run)
+    assert new.config()["run"]["seed"] == 7
+    assert [line["epoch"] for line in new.metrics()] == [1]
+    assert new.checkpoint()[1]["epoch"] == 1
+    assert not new.embeddings_file.exists()
 
 
 def test_a_disk_without_room_for_the_settings_costs_no_run(
