@@ -68,6 +68,7 @@ def overwrite(capsys: pytest.CaptureFixture[str], graph: Path, run: Path, *more:
         (["--features", "absent.csv"], "absent.csv"),
         (["--resume"], "ask for one of them"),
         (["--set", "lr=1e30", "--epochs", "5"], "epoch"),
+        (["--set", "lr=1e20", "--epochs", "1"], "embedding is NaN or infinity"),
     ],
 )
 def test_a_wrong_option_costs_no_run(
@@ -168,6 +169,18 @@ def test_a_run_that_trains_replaces_everything(
     }  # fmt: skip
     assert Run(run).config()["run"]["seed"] == 7
     assert len(Run(run).metrics()) == len(trained)
+
+
+def test_a_run_that_replaces_another_is_the_one_that_it_would_be_alone(
+    made: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", str(made), "--label-column", "topic", *NARROW, "--seed", "7", "--epochs", "4"]
+    assert ask(capsys, *words, "--overwrite", "--out", str(run))[0] == 0
+    assert ask(capsys, *words, "--out", str(tmp_path / "alone"))[0] == 0
+    here, alone = Run(run), Run(tmp_path / "alone")
+    assert here.embeddings()[1].tobytes() == alone.embeddings()[1].tobytes()
+    assert [line["loss"] for line in here.metrics()] == [line["loss"] for line in alone.metrics()]
+    assert here.scores() == alone.scores()
 
 
 def test_an_estimator_that_cannot_be_saved_costs_no_run(run: Path) -> None:
