@@ -1,16 +1,18 @@
 """`--overwrite` replaces a run once the new one has trained, and not before."""
 
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 from cli_cases import FAST, ask, write_files
 
 from muxgcl import NodeEmbedder, UserError
+from muxgcl.cli.screen import Screen
 from muxgcl.io import files as files_module
 from muxgcl.io import planted
 from muxgcl.runs.folder import Run
-from muxgcl.runs.loop import Trainer
+from muxgcl.runs.loop import Epoch, Trainer
 
 NARROW = ["--method", "grace", *FAST, "--no-report", "--no-controls"]
 
@@ -66,6 +68,7 @@ def overwrite(capsys: pytest.CaptureFixture[str], graph: Path, run: Path, *more:
         (["--features", "absent.csv"], "absent.csv"),
         (["--resume"], "ask for one of them"),
         (["--set", "lr=1e30", "--epochs", "5"], "epoch"),
+        (["--set", "lr=1e20", "--epochs", "1"], "embedding is NaN or infinity"),
     ],
 )
 def test_a_wrong_option_costs_no_run(
@@ -111,6 +114,27 @@ def test_a_first_step_that_fails_costs_no_run(
     assert content(run) == before
 
 
+def test_a_run_that_is_stopped_with_a_checkpoint_has_replaced_the_old_one(
+    made: Path, run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Screen.epochs
+
+    def stop(self: Screen, block: list[Epoch], total: int) -> None:
+        real(self, block, total)
+        if block[-1].number == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Screen, "epochs", stop)
+    words = ["run", str(made), "--label-column", "topic", *NARROW, "--seed", "7"]
+    status, _, err = ask(capsys, *words, "--overwrite", "--out", str(run))
+    assert (status, "stopped after epoch 1 of 2" in err.splitlines()[-1]) == (130, True)
+    new = Run(run)
+    assert new.config()["run"]["seed"] == 7
+    assert [line["epoch"] for line in new.metrics()] == [1]
+    assert new.checkpoint()[1]["epoch"] == 1
+    assert not new.embeddings_file.exists()
+
+
 def test_a_disk_without_room_for_the_settings_costs_no_run(
     made: Path,
     run: Path,
@@ -145,6 +169,18 @@ def test_a_run_that_trains_replaces_everything(
     }  # fmt: skip
     assert Run(run).config()["run"]["seed"] == 7
     assert len(Run(run).metrics()) == len(trained)
+
+
+def test_a_run_that_replaces_another_is_the_one_that_it_would_be_alone(
+    made: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", str(made), "--label-column", "topic", *NARROW, "--seed", "7", "--epochs", "4"]
+    assert ask(capsys, *words, "--overwrite", "--out", str(run))[0] == 0
+    assert ask(capsys, *words, "--out", str(tmp_path / "alone"))[0] == 0
+    here, alone = Run(run), Run(tmp_path / "alone")
+    assert here.embeddings()[1].tobytes() == alone.embeddings()[1].tobytes()
+    assert [line["loss"] for line in here.metrics()] == [line["loss"] for line in alone.metrics()]
+    assert here.scores() == alone.scores()
 
 
 def test_an_estimator_that_cannot_be_saved_costs_no_run(run: Path) -> None:

@@ -220,14 +220,19 @@ def _read_forged(folder: Path) -> None:
         file.write_bytes(_forge(file.read_bytes(), rng))
     except (ValueError, RecursionError, SafetensorError):  # no such file can be made
         return
+    refused = None
     for use in (
         lambda: muxgcl.embed(folder / "run", folder / "files"),
         lambda: NodeEmbedder.load(folder / "run"),
         lambda: muxgcl.export_onnx(folder / "run", folder / "f.onnx"),
         lambda: _resume(folder),
     ):
-        with suppress(UserError):
+        try:
             use()
+        except UserError as error:
+            refused = refused or error
+    if refused is not None:
+        raise refused
 
 
 def _resume(folder: Path) -> None:
@@ -235,6 +240,8 @@ def _resume(folder: Path) -> None:
     status, err = _asked(*words)
     if status not in (0, 2) or (status and not err[-1].startswith("muxgcl: ")):
         raise SilentlyWrong(f"status {status}: {err[-3:]}")
+    if status:
+        raise UserError(err[-1])
 
 
 def _read_new_nodes(folder: Path) -> None:

@@ -8,7 +8,8 @@ from fuzz_targets import TARGETS
 
 BUDGET = {"options": 8, "study": 6, "half a run": 8, "journal": 6, "labels": 8, "forged weights": 6}
 USUAL = 25
-WORDS = ("options", "forged weights")  # refused with a status instead, or in one of several uses
+WORDS = ("options",)  # refused with a status instead
+NO_FILES = ("options", "forged weights")  # what is changed is said by a number
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
@@ -32,7 +33,7 @@ def test_a_changed_file_is_read_or_refused_in_one_line(
 def test_an_unchanged_file_is_read(
     target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unchecked: None
 ) -> None:
-    if target.name in WORDS:
+    if target.name in NO_FILES:
         pytest.skip("has no file to leave as it is")
     monkeypatch.chdir(tmp_path)
     whole = tmp_path / "whole"

@@ -206,8 +206,8 @@ def train(
         ready: the method, its graph and its plan.
         run: where to keep metrics and checkpoints; nothing is written without it.
         resume: go on from the run's checkpoint, to the same result as without the pause.
-        start: is called before the first checkpoint is written; until then nothing is, so that an
-            earlier run stays in the folder.
+        start: is called before the first checkpoint is written, if its embedding is finite; until
+            then nothing is, so that an earlier run stays in the folder.
         on_block: is told of each block of epochs.
         on_stop: is told at once of a signal that will end training after this epoch.
         observe: is given the epoch and the embedding after each of the last epochs.
@@ -312,6 +312,7 @@ class _Keeper:
         finite = all(torch.isfinite(t).all() for t in state.values() if t.is_floating_point())
         if finite:
             if self.start is not None:
+                embed(self.trainer.method, self.trainer.graph)  # refuses what is not finite
                 self.start()
                 self.start = None
                 self._log(self.run)
