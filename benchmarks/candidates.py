@@ -2,11 +2,13 @@
 
     python benchmarks/candidates.py general --device cuda --record records/general-search.jsonl
     python benchmarks/candidates.py sampled --device cuda --record records/sampled-search.jsonl
+    python benchmarks/candidates.py fanout --device cpu --record records/fanout-search.jsonl
 
 `general` asks which settings suit any graph: each candidate is trained on all five, and `auto`
 takes the one that is best on average. `sampled` asks what a small sample of nodes a step needs to
-learn soon: norms, widths and sizes of the sample, judged several times on the way. Appends one JSON
-line a look; what is recorded is not trained again.
+learn soon: norms, widths and sizes of the sample, judged several times on the way. `fanout` lets
+its nodes look at some of their neighbours. Appends one JSON line a look; what is recorded is not
+trained again.
 """
 
 import argparse
@@ -58,6 +60,17 @@ def sampled() -> Iterator[Job]:
             yield job(name, name, changes, size, FIRST_SEED, (150, 300, 600))
     for size in (256, 512):  # the preset as it is
         yield job("pubmed", "pubmed", {"epochs": 600}, size, FIRST_SEED, (150, 300, 600))
+
+
+def fanout() -> Iterator[Job]:
+    """All neighbours of a node, or some: on a CPU, where only what a sample needs is computed."""
+    for name, some in product(("pubmed", "photo"), (0, 3, 5)):
+        changes = {"zero_bias": True, "fanout": some, "hidden": 512, "width": 256}
+        changes |= {"lr": 1e-3, "epochs": 200}
+        yield job(name, "default", changes, 256, FIRST_SEED, (200,))
+
+
+DESIGNS = {"general": general, "sampled": sampled, "fanout": fanout}
 
 
 def job(
@@ -163,7 +176,7 @@ def work(number: int, todo: Any, lock: Any, args: argparse.Namespace, until: flo
 def main() -> None:
     """Share the trainings out."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("design", choices=("general", "sampled"))
+    parser.add_argument("design", choices=tuple(DESIGNS))
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--long", type=int, default=1, help="workers that begin with the longest")
     parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing after them")
@@ -177,7 +190,7 @@ def main() -> None:
     known = set()
     if args.record.is_file():
         known = {name_of(json.loads(line)) for line in args.record.read_text().splitlines()}
-    jobs = general() if args.design == "general" else sampled()
+    jobs = DESIGNS[args.design]()
     spawn = multiprocessing.get_context("spawn")
     with spawn.Manager() as manager:
         left = [todo for todo in jobs if name_of(json.loads(json.dumps(todo))) not in known]

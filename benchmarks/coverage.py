@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from lines import append
 
 from muxgcl.evaluate import paired_difference
+from muxgcl.io.files import append_lines
 from muxgcl.runs.environment import commit, versions
 
 Array = np.ndarray
@@ -129,7 +129,7 @@ def main() -> None:
                     "versions": versions(),
                     "commit": commit(),
                 }
-                append(args.out, row)
+                append_lines(args.out, [row])
                 said = "no interval" if found is None else f"{100 * found:.1f} %"
                 print(f"{pattern}, {seeds} seeds, {name}: {said}", flush=True)
 

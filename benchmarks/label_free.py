@@ -7,7 +7,7 @@ the earlier ones at half weight.
     python benchmarks/label_free.py records/hop-search.jsonl
 """
 
-import sys
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,11 @@ def signs_of(row: dict[str, Any]) -> dict[str, float]:
     return found.get("all") or found.get("late") or found
 
 
-def main(path: Path) -> None:
-    rows = [row for row in read_lines(path) if row.get("label_free") and not row.get("error")]
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("records", type=Path, help="of benchmarks/search.py")
+    lines = read_lines(parser.parse_args().records)
+    rows = [row for row in lines if row.get("label_free") and not row.get("error")]
     by_graph = {graph: [row for row in rows if row["dataset"] == graph] for graph in GRAPHS}
     print("| sign | " + " | ".join(f"{g} ({len(by_graph[g])})" for g in GRAPHS) + " |")
     print("| --- |" + " ---: |" * len(GRAPHS))
@@ -46,4 +49,4 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -1,12 +1,11 @@
-"""Is the fast road as accurate as the plain one? Same seeds, same splits, two backends.
+"""Is the fast path as accurate as the plain one? Same seeds, same splits, two backends.
 
     python benchmarks/parity.py cora photo --record records/parity.jsonl
 
-The plain road takes its time; with `--parts FILE` a run that was stopped goes on where it was.
+The plain one is slow; with `--parts FILE` a run that was stopped goes on where it was.
 """
 
 import argparse
-import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,14 +18,14 @@ from muxgcl.runs.environment import commit, device_name, pick_device, versions
 from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan
 
-ROADS = {"fast": ("auto", "auto"), "plain": ("reference/fp32", "off")}  # backend, capture
+PATHS = {"fast": ("auto", "auto"), "plain": ("reference/fp32", "off")}  # backend, capture
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("datasets", nargs="+")
     parser.add_argument("--preset", default="best")
-    parser.add_argument("--roads", nargs="+", default=list(ROADS), choices=list(ROADS))
+    parser.add_argument("--paths", nargs="+", default=list(PATHS), choices=list(PATHS))
     parser.add_argument("--epochs", type=int, default=None)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--splits", type=int, default=20)
@@ -35,15 +34,15 @@ def main() -> None:
     parser.add_argument("--record", type=Path, required=True)
     parser.add_argument("--parts", type=Path, help="keeps each training's scores")
     args = parser.parse_args()
-    parts = args.parts or Path(os.devnull)
-    done = {tuple(line["key"]): line["accuracies"] for line in read_lines(parts)}
+    lines = read_lines(args.parts) if args.parts and args.parts.is_file() else []
+    done = {tuple(line["key"]): line["accuracies"] for line in lines}
     for name in args.datasets:
         data = open_dataset(name, args.data_root)
         graph = Graph.from_data(data)
         overrides = {} if args.epochs is None else {"epochs": args.epochs}
         scores: dict[str, list[list[float]]] = {}
-        for road in args.roads:
-            backend, capture = ROADS[road]
+        for path in args.paths:
+            backend, capture = PATHS[path]
             for seed in range(args.seeds):
                 plan = Plan.make(
                     "mux-gcl",
@@ -56,14 +55,15 @@ def main() -> None:
                     backend=backend,
                     capture=capture,
                 )
-                key = [name, args.preset, road, seed, plan.train.epochs, args.splits]
+                key = [name, args.preset, path, seed, plan.train.epochs, args.splits]
                 if (found := done.get(tuple(key))) is None:
                     z = fit(plan, graph).embed().numpy()
                     found = holdout(z, data.y.numpy(), count=args.splits).accuracies
-                    append_lines(parts, [{"key": key, "accuracies": found}])
-                scores.setdefault(road, []).append(found)
-                print(name, road, seed, f"{summarise(found).mean:.4f}", flush=True)
-        means = {road: [summarise(found).mean for found in runs] for road, runs in scores.items()}
+                    if args.parts is not None:
+                        append_lines(args.parts, [{"key": key, "accuracies": found}])
+                scores.setdefault(path, []).append(found)
+                print(name, path, seed, f"{summarise(found).mean:.4f}", flush=True)
+        means = {path: [summarise(found).mean for found in runs] for path, runs in scores.items()}
         row = {
             "kind": "parity",
             "dataset": name,
@@ -72,7 +72,7 @@ def main() -> None:
             "epochs": plan.train.epochs,
             "seeds": args.seeds,
             "splits": args.splits,
-            "accuracy": {road: summarise(values).to_dict() for road, values in means.items()},
+            "accuracy": {path: summarise(values).to_dict() for path, values in means.items()},
             "per_split": scores,
             "difference": paired_difference(scores["fast"], scores["plain"]).to_dict()
             if len(scores) == 2

@@ -1,5 +1,7 @@
 """Try block sizes of the fused kernel: the figures behind the table in `kernels/blocks.py`.
 
+    python benchmarks/tune_kernels.py --nodes 2708 --width 128 --out blocks.jsonl
+
 Prints the five best for each direction, width and size; run it on the GPU that the table is for.
 """
 

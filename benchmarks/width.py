@@ -3,7 +3,7 @@
 Every training is compressed to each width (`runs/compress.py`) and scored beside what is read out
 in full, on the same splits: of the development half, to choose a width, or of the report half.
 
-python benchmarks/width.py cora photo --seeds 3 --labels development --record records/width.jsonl
+    python benchmarks/width.py cora photo --seeds 3 --record records/width.jsonl
 """
 
 import argparse

@@ -7,6 +7,7 @@ import numpy as np
 from muxgcl.report import RunRecord
 
 NAMES = ("Theory", "Rule_Learning", "Neural_Networks", "Case_Based")
+HOSTILE = '</script><img src=x onerror="hacked=1">$&{{\'"\x00\ud800'
 
 
 def figure(mean: float, std: float = 0.5, n: int = 20) -> dict[str, float]:
@@ -87,3 +88,23 @@ def long_record(classes: int = 15, n: int = 240) -> RunRecord:
 def bare_record(**parts: Any) -> RunRecord:
     """A record with nothing in it but names."""
     return RunRecord(**{"title": "bare", "dataset": "none", "method": "none"} | parts)
+
+
+def hostile_record() -> RunRecord:
+    ids = np.array([f"{HOSTILE}{k}" for k in range(240)])
+    return run_record(
+        title=HOSTILE,
+        dataset=HOSTILE,
+        method=HOSTILE,
+        command=HOSTILE,
+        ids=ids,
+        label_names=[HOSTILE] * 4,
+        columns={HOSTILE: ids},
+        data_notes=[HOSTILE],
+        settings={HOSTILE: {HOSTILE: HOSTILE}},
+        versions={HOSTILE: HOSTILE},
+        scores={HOSTILE: {HOSTILE: figure(1.0)}, "controls": {HOSTILE: {HOSTILE: figure(1.0)}}},
+        similarities={HOSTILE: run_record().similarities["u1-v0"]},
+        affinity_weights={HOSTILE: {"counts": [1], "edges": [0, 1]}},
+        metrics=[{"epoch": 1, "loss": 1.0, "terms": {HOSTILE: 1.0, "b": 0.0}, "ms": 1.0}],
+    )

@@ -148,6 +148,13 @@ def test_the_first_page_is_not_called_as_the_site() -> None:
     assert "nav:\n  - Overview: index.md\n" in config
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_every_setting_of_a_method_is_described(name: str) -> None:
+    rows = module(DOCS / "hooks/methods.py").settings(METHODS[name].Config).splitlines()[2:]
+    bare = [row for row in rows if not row.split(" | ", 2)[2].rstrip("| ")]
+    assert bare == []
+
+
 def test_every_method_and_setting_is_on_its_page() -> None:
     page = module(DOCS / "hooks/methods.py").page()
     for name, kind in METHODS.items():

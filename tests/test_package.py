@@ -18,6 +18,26 @@ def test_every_promised_name_is_there() -> None:
     assert [name for name in muxgcl.__all__ if not hasattr(muxgcl, name)] == []
 
 
+def test_help_and_completion_know_every_name_before_it_is_loaded() -> None:
+    known = "set(muxgcl.__all__) <= set(dir(muxgcl))"
+    code = f"import sys, muxgcl; print({known}, 'torch' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["True", "False"]
+
+
+def test_every_public_name_is_in_the_api_pages_and_has_an_example() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "api.md").read_text("utf-8")
+    shown = dict(re.findall(r"^::: (muxgcl\.\S+\.(\w+))$", page, re.M))
+    documented = {name: path for path, name in shown.items()}
+    plain = {"METHODS", "UserError", "__version__"}  # a dictionary, an exception, a text
+    for name in set(muxgcl.__all__) - plain:
+        assert name in documented, name
+        home = getattr(muxgcl, name)
+        assert documented[name] == f"{home.__module__}.{name}", name
+        assert name == "Result" or ">>>" in (home.__doc__ or ""), name
+    assert all(name in page for name in plain - {"__version__"})
+
+
 def test_importing_the_package_loads_neither_command_line_nor_plotting() -> None:
     heavy = "{'typer', 'rich', 'matplotlib', 'optuna'}"
     code = f"import sys, muxgcl; print(sorted({heavy} & set(sys.modules)))"

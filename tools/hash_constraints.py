@@ -6,6 +6,7 @@ with. torch is left out: its file is another for each kind of device.
 Usage: python tools/hash_constraints.py
 """
 
+import argparse
 import json
 import platform
 import subprocess
@@ -23,6 +24,7 @@ LINUX_ONLY = ("triton",)
 
 def main() -> None:
     """Ask pip which file it would take for every pin, and keep its sha256."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith(("#", *LEFT_OUT))]
     with tempfile.TemporaryDirectory() as folder:

@@ -7,6 +7,7 @@ Planetoid's node order nor its public split, so the packed Cora has no split; Ci
 holds Planetoid's raw files as published, and its split is packed too.
 """
 
+import argparse
 import io
 import os
 import subprocess
@@ -124,6 +125,7 @@ def check(name: str, arrays: Arrays) -> None:
 
 def main() -> None:
     """Pack both graphs, and read them back as a user would."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     for name, arrays in (("cora", cora()), ("citeseer", citeseer())):
         check(name, arrays)
         path = TARGET / f"{name}.npz"

@@ -3,6 +3,7 @@
 Usage: python tools/write_results.py
 """
 
+import argparse
 from pathlib import Path
 
 from documents import coverage, engine, new_nodes, reliability, scales, widths
@@ -12,6 +13,7 @@ from muxgcl.io.files import write_text
 
 def main() -> None:
     """Rewrite every marked block and every figure."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     root = Path(__file__).resolve().parents[1]
     written = write_documents(root) + engine.write_figures(root)
     marked = {

@@ -107,7 +107,7 @@ def _default(field: Field[Any]) -> str:
     if field.default is MISSING:
         return "must be given"
     value = field.default
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
+    return ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value).lower()
 
 
 def _meaning(hint: Any, comment: str | None) -> str:

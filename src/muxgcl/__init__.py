@@ -1,4 +1,20 @@
-"""Node embeddings by multiplex graph contrastive learning with soft negatives."""
+"""Node embeddings by multiplex graph contrastive learning with soft negatives.
+
+Estimators with scikit-learn's interface: `MuxGCL`, and `NodeEmbedder` for any method of `METHODS`.
+Whole runs, as on the command line: `run`, `run_seeds`, and what works on their folders, `embed`,
+`evaluate_run`, `predict_links`, `cluster_run`, `neighbours`, `score_links`, `report_runs`,
+`run_info`, `export_onnx`; `RunOptions` and `LoadOptions` say how, an `Observer` or a `Screen` shows
+how far it is. Graphs: `load` reads your own, `load_dataset` a known one by name. A mistake in what
+is passed raises `UserError`.
+
+Example:
+    >>> from muxgcl import MuxGCL, load
+    >>> graph = load([("ann", "bob"), ("bob", "cleo"), ("cleo", "ann"), ("cleo", "dan")])
+    >>> MuxGCL(epochs=2, output_width=3, random_state=0).fit_transform(graph).shape
+    (4, 3)
+    >>> graph.ids.tolist()
+    ['ann', 'bob', 'cleo', 'dan']
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -57,38 +73,23 @@ __all__ = [
     "score_links",
 ]
 
-_HOMES = {
+_HOMES = {  # of names that are not in muxgcl.app
     "METHODS": "muxgcl.methods",
     "MuxGCL": "muxgcl.estimators",
     "NodeEmbedder": "muxgcl.estimators",
     "Screen": "muxgcl.cli.screen",
     "load": "muxgcl.io.load",
     "load_dataset": "muxgcl.io.named",
-    **dict.fromkeys(
-        (
-            "LoadOptions",
-            "Observer",
-            "Result",
-            "RunOptions",
-            "cluster_run",
-            "embed",
-            "evaluate_run",
-            "export_onnx",
-            "neighbours",
-            "predict_links",
-            "report_runs",
-            "run",
-            "run_info",
-            "run_seeds",
-            "score_links",
-        ),
-        "muxgcl.app",
-    ),
 }
 
 
 def __getattr__(name: str) -> Any:
     """A name when it is asked for: torch and scikit-learn take seconds to load."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES.get(name, "muxgcl.app")), name)
+
+
+def __dir__() -> list[str]:
+    """Every public name, for completion and `help`, loaded or not."""
+    return sorted({*globals(), *__all__})

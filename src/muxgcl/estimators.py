@@ -1,4 +1,4 @@
-"""Embedders with scikit-learn's manners: `__init__` stores, `fit` learns, `transform` embeds."""
+"""Embedders with scikit-learn's interface: `__init__` stores, `fit` learns, `transform` embeds."""
 
 import warnings
 from collections.abc import Callable
@@ -28,9 +28,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 RandomState: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
 OnEpoch: TypeAlias = Callable[[Epoch], object]
 
-ARGUMENTS = frozenset(  # of embedders that are no settings
-    ("method", "preset", "params", "members", "output_width", "device", "backend", "random_state")
-) | {"verbose", "on_epoch"}
+ARGUMENTS = {"method", "preset", "params", "members", "output_width", "device", "backend"}
+ARGUMENTS |= {"random_state", "verbose", "on_epoch"}  # of embedders; all others are settings
 
 
 class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, which has no types
@@ -140,9 +139,8 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         ids = np.arange(prepared.num_nodes) if loaded is None else loaded.ids
         facts = facts_of(prepared, () if loaded is None else loaded.notes)
         # what is not finite leaves no trace in this estimator
-        self._learned(
-            Trained(plan, committee, ids, embedding.numpy(), encoding, facts, tuple(epochs))
-        )
+        came = plan, committee, ids, embedding.numpy(), encoding, facts, tuple(epochs)
+        self._learned(Trained(*came))
         self.loss_, self.epoch_ms_ = fitted.loss, fitted.epoch_ms
         return self
 
@@ -246,8 +244,9 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
 class MuxGCL(NodeEmbedder):
     """MUX-GCL as an estimator: over hops (`mux-hop`), or as published (`method="mux-gcl"`).
 
-    The arguments are those of `NodeEmbedder`, and the settings of the two methods; one that is None
-    is the preset's. A setting that is an argument counts before the same one in `params`.
+    The arguments are those of `NodeEmbedder`, and the settings of the two methods, which the page
+    of methods and `muxgcl.methods.mux_hop.MuxHopConfig` describe; one that is None is the preset's.
+    A setting that is an argument counts before the same one in `params`.
 
     Example:
         >>> from muxgcl.io import planted
@@ -283,6 +282,7 @@ class MuxGCL(NodeEmbedder):
         drop_features: float | None = None,
         mask_features: tuple[float, float] | None = None,
         drop_edges: tuple[float, float] | None = None,
+        fanout: int | None = None,
         dropout: float | None = None,
         zero_bias: bool | None = None,
         projection: int | None = None,
@@ -309,6 +309,7 @@ class MuxGCL(NodeEmbedder):
         walk_q: float | None = None,
         walk_negatives: float | None = None,
     ) -> None:
+        # as scikit-learn asks: every argument under its own name
         self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
 

@@ -25,7 +25,7 @@ class Csr:
     col: Int[Tensor, " e"]
     value: Float[Tensor, " e"]
     columns: int
-    pieces: Pieces | None = None  # what a GPU deals out; else a row at a time
+    pieces: Pieces | None = None  # of rows, for the programs of a GPU; else a row at a time
 
     @property
     def rows(self) -> int:

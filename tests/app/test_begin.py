@@ -1,6 +1,7 @@
 """How a run folder is begun, gone on with, or refused."""
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import muxgcl
 from muxgcl import UserError
 from muxgcl.app.begin import as_begun, observed_so_far, refuse_foreign
 from muxgcl.app.judge import stops_are_told
-from muxgcl.graph import graph_fingerprint
+from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import planted
 from muxgcl.io.load import Loaded
-from muxgcl.runs.fit import Stopped
+from muxgcl.runs.fit import Stopped, make_ready
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 
@@ -150,10 +151,24 @@ def test_a_resumed_plan_takes_the_sample_that_the_run_was_begun_with(
     taken = as_begun(run, plan, exact=False)
     assert (taken.anchors, taken.keys) == (8, 16)
     assert as_begun(run, plan, exact=True) == plan
+    assert taken.settings == plan.settings
     asked = plan_of(anchors=4)
     assert as_begun(run, asked, exact=False) == asked
     other = Plan.make("dgi", "quick", device="cpu")
     assert as_begun(run, other, exact=False) == other
+
+
+def test_a_resumed_plan_takes_the_settings_that_its_sample_brought(
+    loaded: Loaded, tmp_path: Path
+) -> None:
+    run, plan = Run(tmp_path / "run"), Plan.make("mux-hop", "quick", device="cpu")
+    brought = replace(plan.settings, zero_bias=True, fanout=5)
+    sampled = replace(plan, anchors=8, keys=8, settings=brought)
+    graph = Graph.from_data(loaded.tensors)
+    begun(run, make_ready(sampled, graph), loaded)
+    assert as_begun(run, plan, exact=False) == sampled
+    assert as_begun(run, plan, exact=False, given=["fanout"]).settings.fanout == 0
+    assert as_begun(run, plan, exact=True) == plan
 
 
 def test_a_folder_of_other_things_is_refused_and_one_of_ours_is_not(

@@ -1,7 +1,7 @@
 """What a run will take, told before; samples that are asked for, chosen, kept and gone on with."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ SLOW_PAIRS = Rates(1e12, 1e12, 1e12, 1e4, 1e9, 0.0)
 def plan(method: str = "mux-hop", **changes: Any) -> Plan:
     settings = SMALL | {"epochs": 60}
     if method == "mux-hop":
-        settings |= {"hidden": 12}
+        settings |= {"hidden": 12, "zero_bias": False}
     else:
         del settings["affinity_epochs"]
     return Plan.make(method, "best", overrides=settings, device="cpu", **changes)
@@ -61,9 +61,29 @@ def test_a_training_beyond_patience_samples_and_says_so() -> None:
     found = budget(plan(), GRAPH)
     assert found.plan.anchors == found.plan.keys
     assert found.plan.anchors in (100, 50, 20)
-    why, told = found.notes
+    why, how, told = found.notes
     assert why.startswith(f"each step contrasts {found.plan.anchors} nodes: the exact contrast")
+    assert how == "a sample learns faster with zero_bias = true, fanout = 5"
     assert told == str(found.cost)
+    assert asdict(found.plan.settings) == asdict(plan().settings) | {
+        "zero_bias": True,
+        "fanout": 5,  # the hidden layer is narrow already
+    }
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_sample_changes_no_setting_that_was_asked_for() -> None:
+    wide = Plan.make("mux-hop", "best", overrides={"epochs": 60}, device="cpu")
+    changed = budget(wide, GRAPH).plan.settings
+    assert (changed.hidden, changed.zero_bias, changed.fanout) == (1024, True, 5)
+    kept = budget(wide, GRAPH, given=["hidden", "fanout"]).plan.settings
+    assert (kept.hidden, kept.zero_bias, kept.fanout) == (wide.settings.hidden, True, 0)
+    found = budget(wide, GRAPH, given=["hidden", "fanout", "zero_bias"])
+    assert found.plan.settings == wide.settings
+    assert len(found.notes) == 2
+    grace = budget(plan("grace"), GRAPH)
+    assert grace.plan.anchors is not None
+    assert grace.plan.settings == plan("grace").settings
 
 
 @pytest.mark.usefixtures("slow")

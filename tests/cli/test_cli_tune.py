@@ -147,7 +147,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     assert "s3cr" not in words
     assert "postgresql://me:***@host/db" in words
     assert "stopped after 2 of 4 trials, which are kept in runs/edges-mux-hop" in words
-    assert "go on with: muxgcl tune edges.csv" in words
+    assert "continue with: muxgcl tune edges.csv" in words
     assert command_line([*TUNE, "--trials", "4"]) == 0
     assert len(trained) == 3 + 2
 

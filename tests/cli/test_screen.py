@@ -56,7 +56,7 @@ def test_a_signal_is_told_in_every_phase_with_how_to_go_on(
     assert ended == status
     line = err.splitlines()[-1]
     assert line.startswith(f"muxgcl: stopped while {phase}; ")
-    assert ("go on with: muxgcl run " in line) == resumable
+    assert ("continue with: muxgcl run " in line) == resumable
     assert ("nothing was written" in line) != resumable
     if resumable:
         assert line.endswith("--resume")
@@ -87,7 +87,7 @@ def test_sigterm_ends_training_after_an_epoch_with_status_143(
     assert process.returncode == 143
     assert "stopping at the end of this epoch" in err
     epoch = Run(out).checkpoint()[1]["epoch"]
-    assert f"stopped after epoch {epoch} of 100000; go on with: muxgcl train" in err
+    assert f"stopped after epoch {epoch} of 100000; continue with: muxgcl train" in err
     assert len(Run(out).metrics()) == epoch
 
 
@@ -203,6 +203,12 @@ def test_labels_can_be_given_later(
     status, text, err = ask(capsys, "evaluate", str(out), *labels, "--splits", "2", "--json")
     assert status == 0, err
     assert json.loads(text)["scores"]["holdout"]["accuracy"]["n"] == 2
+
+
+def test_an_option_without_a_value_shows_no_type(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--help"], ["embed", "--help"], ["datasets", "make", "--help"]):
+        assert command_line(words) == 0
+        assert "<bool>" not in capsys.readouterr().out
 
 
 def test_the_help_page_fits_80_columns_in_groups(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,6 +40,20 @@ def test_where_training_did_not_pay_the_control_is_advised() -> None:
     assert "use A X (--method sgc --set steps=1), or try another method" in found.sentence
 
 
+def test_of_a_method_without_training_no_training_is_judged() -> None:
+    same = verdict("sgc", scores([70.0, 71], **{"A^2_X": [70.0, 71]}))
+    below = verdict("raw", scores([70.0, 71], **{"A^2_X": [80.0, 82]}))
+    above = verdict("random-gcn", scores([70.0, 71], raw=[60.0, 62]))
+    assert same is not None
+    assert below is not None
+    assert above is not None
+    assert same.sentence.startswith("sgc, which is not trained, and the best control, A^2 X, are")
+    assert "use" not in same.sentence
+    assert below.sentence.startswith("raw, which is not trained, is 10.50 points of accuracy below")
+    assert "use A^2 X (--method sgc)" in below.sentence
+    assert "random-gcn, which is not trained, is 9.50 points of accuracy above" in above.sentence
+
+
 def test_a_difference_within_the_spread_of_the_splits_is_not_called() -> None:
     found = verdict("mux", scores([80.0, 82], raw=[81.0, 80]))
     assert found is not None

@@ -1,6 +1,5 @@
 """The fused kernel against the definition in float64, on the CPU through Triton's interpreter."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -19,26 +18,12 @@ from muxgcl.kernels import blocks as dealt
 
 pytestmark = [
     pytest.mark.skipif(torch.cuda.is_available(), reason="tests/gpu states it on the device"),
+    pytest.mark.usefixtures("rounded", "poisoned"),
     # rows that only pad the last block of keys may leave fp16's range; they are never written
     pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning"),
 ]
 SIZES = [1, 2, 63, 64, 65, 130]
 VIEWS = [(1, 1), (1, 2), (2, 2)]
-
-
-@pytest.fixture(autouse=True)
-def _rounded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small tables too are rounded, as those of real size are, unless a test is marked `small`."""
-    if "small" not in request.keywords:
-        monkeypatch.setattr(fused, "FEW", 0)
-
-
-@pytest.fixture(autouse=True)
-def _poison() -> Iterator[None]:
-    """Fresh memory is full of NaN, so that an output that is never written shows."""
-    torch.use_deterministic_algorithms(True)
-    yield
-    torch.use_deterministic_algorithms(False)
 
 
 @pytest.mark.parametrize("n", SIZES)

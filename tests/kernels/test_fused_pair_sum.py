@@ -1,12 +1,11 @@
 """The fused sums of functions of a cosine against float64, through Triton's interpreter."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
-from contrast_cases import clustered, error, spread, unit
-from test_pair_sum import evaluate
-from torch import Tensor
+from contrast_cases import clustered, spread, unit
+from pair_sum_cases import assert_agrees, evaluate
 from torch.nn.functional import normalize
 from torch.testing import assert_close
 
@@ -21,42 +20,11 @@ from muxgcl.kernels import all_pairs, fused, reference
 
 pytestmark = [
     pytest.mark.skipif(torch.cuda.is_available(), reason="tests/gpu states it on the device"),
+    pytest.mark.usefixtures("rounded", "poisoned"),
     pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning"),
 ]
 FUNCTIONS = [LogGap(), Sigmoid(0.6, 0.1), Sigmoid(0.2, 0.05), Sigmoid(0.1, 2.0)]
 EVERY = pytest.mark.parametrize("function", FUNCTIONS, ids=str)
-
-
-@pytest.fixture(autouse=True)
-def _rounded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small tables too are rounded, as those of real size are, unless a test is marked `small`."""
-    if "small" not in request.keywords:
-        monkeypatch.setattr(fused, "FEW", 0)
-
-
-@pytest.fixture(autouse=True)
-def _poison() -> Iterator[None]:
-    """Fresh memory is full of NaN, so that an output that is never written shows."""
-    torch.use_deterministic_algorithms(True)
-    yield
-    torch.use_deterministic_algorithms(False)
-
-
-def assert_agrees(
-    tables: list[Tensor],
-    upstream: Tensor,
-    *,
-    value: float = 1e-5,
-    gradient: float = 5e-4,
-    precision: str | None = None,
-    **how,
-) -> None:
-    """Within `value` and `gradient` of the definition in float64."""
-    want = evaluate(reference, tables, upstream, torch.float64, **how)
-    got = evaluate(fused, tables, upstream, torch.float32, precision=precision, **how)
-    errors = [error(ours, theirs) for ours, theirs in zip(got, want, strict=True)]
-    assert errors[0] <= value, errors  # NaN fails too
-    assert max(errors[1:]) <= gradient, errors
 
 
 @EVERY
@@ -66,14 +34,14 @@ def test_sums_and_gradients_are_those_of_the_definition(
     function: PairFunction, n: int, views: tuple[int, int]
 ) -> None:
     tables = [unit(v * n, 24) for v in views]
-    assert_agrees(tables, spread(len(tables[0])), function=function, nodes=n)
+    assert_agrees(fused, tables, spread(len(tables[0])), function=function, nodes=n)
 
 
 @EVERY
 @pytest.mark.parametrize("n", [1, 2, 65, 130])
 @pytest.mark.parametrize("views", [1, 2])
 def test_a_table_meets_itself(function: PairFunction, n: int, views: int) -> None:
-    assert_agrees([unit(views * n, 24)], spread(views * n), function=function, nodes=n)
+    assert_agrees(fused, [unit(views * n, 24)], spread(views * n), function=function, nodes=n)
 
 
 @EVERY
@@ -84,22 +52,22 @@ def test_every_precision_takes_rows_that_it_holds(
 ) -> None:
     for tables in ([rows(130, 32)], [rows(130, 32), rows(130, 32)]):
         how = {"function": function, "nodes": 65, "precision": precision}
-        assert_agrees(tables, spread(130), **how)
+        assert_agrees(fused, tables, spread(130), **how)
 
 
 @pytest.mark.parametrize("d", [1, 16, 129, 512, 700, 1024])
 def test_any_width_up_to_1024(d: int) -> None:
     for function in (LogGap(1e-3), Sigmoid(0.3, 0.2)):
-        assert_agrees([unit(70, d)], spread(70), function=function, nodes=70)
+        assert_agrees(fused, [unit(70, d)], spread(70), function=function, nodes=70)
 
 
 def test_tables_of_any_length_and_nodes_by_number() -> None:
     tables, function = [unit(67, 20), unit(131, 20)], LogGap()
-    assert_agrees(tables, spread(67), function=function)
+    assert_agrees(fused, tables, spread(67), function=function)
     ids = torch.randint(9, (67,)), torch.randint(9, (131,))
-    assert_agrees(tables, spread(67), function=function, nodes=ids)
+    assert_agrees(fused, tables, spread(67), function=function, nodes=ids)
     same = torch.randint(9, (67,))
-    assert_agrees(tables[:1], spread(67), function=function, nodes=(same, same))
+    assert_agrees(fused, tables[:1], spread(67), function=function, nodes=(same, same))
 
 
 @pytest.mark.parametrize("precision", ["fp16", "tf32", "fp32"])
@@ -111,11 +79,11 @@ def test_a_gap_below_the_rounding_of_a_row_keeps_its_digits(
     z = normalize(1 + apart * torch.randn(130, 64), dim=1)
     how = {"function": LogGap(), "precision": precision, "value": value, "gradient": gradient}
     for tables in ([z], [z, z.clone()]):
-        assert_agrees(tables, torch.rand(130), **how)
+        assert_agrees(fused, tables, torch.rand(130), **how)
     if precision != "fp32":  # which is due to the lengths of the rounded rows
         monkeypatch.setattr(fused, "_excess", lambda rounded, rows: torch.zeros(len(rows)))
         with pytest.raises(AssertionError):
-            assert_agrees([z], torch.rand(130), **how)
+            assert_agrees(fused, [z], torch.rand(130), **how)
 
 
 def test_equal_rows_stay_finite_in_any_precision() -> None:
@@ -148,7 +116,7 @@ def test_the_exponential_is_the_sum_over_negatives() -> None:
 
 @pytest.mark.small
 def test_few_rows_are_not_rounded() -> None:
-    assert_agrees([unit(65, 200)], spread(65), function=Sigmoid(0.1, 0.5), gradient=1e-5)
+    assert_agrees(fused, [unit(65, 200)], spread(65), function=Sigmoid(0.1, 0.5), gradient=1e-5)
 
 
 def test_an_upstream_gradient_of_zero_is_zero_everywhere() -> None:

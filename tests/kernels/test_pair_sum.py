@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from contrast_cases import spread, unit
-from torch import Tensor
+from pair_sum_cases import evaluate
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
@@ -23,13 +23,6 @@ def as_one_reads_it(function: PairFunction, cosine: float) -> float:
     if isinstance(function, LogGap):
         return math.log((1 - cosine) / 2 + function.eps)
     return 1 / (1 + math.exp(-(cosine - function.threshold) / function.temperature))
-
-
-def evaluate(backend, tables: list[Tensor], upstream: Tensor, dtype: torch.dtype, **how) -> list:
-    """The sums, and the gradient of every table; one table alone meets itself."""
-    leaves = [table.to(dtype).requires_grad_() for table in tables]
-    sums = backend.pair_sum(leaves[0], leaves[-1], **how)
-    return [sums, *torch.autograd.grad(sums, leaves, upstream.to(sums.dtype))]
 
 
 @EVERY

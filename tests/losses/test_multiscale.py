@@ -211,7 +211,7 @@ def test_the_authors_direction_is_not_dealt_out_to_workers() -> None:
 
     loss = MultiplexPatchContrast([0.5, 0.5], direction="released")
     patches, n = list(tables(1, 4, 3).values()), 4
-    with pytest.raises(UserError, match="cannot be dealt out to workers"):
+    with pytest.raises(UserError, match="cannot be divided among workers"):
         loss(stacked(tables(1, n, 3), tables(1, n, 3)), patches, Share())
 
 

@@ -224,7 +224,7 @@ def test_every_other_method_says_that_it_knows_no_directions(method: str) -> Non
     if method == "mux-hop":
         assert METHODS[method].kinds
         return
-    with pytest.raises(UserError, match=f"^{method} knows no directed edges .*; mux-hop does$"):
+    with pytest.raises(UserError, match=f"^{method} supports neither directed .*; mux-hop does$"):
         embedder.fit(loaded)
 
 

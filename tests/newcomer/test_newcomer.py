@@ -1,29 +1,23 @@
-"""A newcomer's first hour: their own data in, a default run, its verdict, new nodes, ways out."""
+"""A newcomer's first hour: a default run, its verdict, new nodes, ways out."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
-import torch
 from cli_cases import ask, command_line
 from safetensors.numpy import load_file as load_safetensors
-from torch_geometric.data import Data
 
-from muxgcl import MuxGCL, load
+from muxgcl import load
 from muxgcl.io.load import Loaded
 from muxgcl.io.save import WRITERS
 
 NODES, NEW = 2_000, 10  # the last ten are new: the run does not see them
-SIZES = {"classes": 6, "features": 24, "degree": 8, "homophily": 0.7, "signal": 0.5, "words": 6}
 # a default run but for its length and widths, which a test has no time for
 SHORT = ["--epochs", "2", "--splits", "2"]
 SHORT += [
@@ -33,129 +27,6 @@ SHORT += [
         "affinity_epochs": 1,
     }.items()
 ]
-
-
-@pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
-    folder = tmp_path_factory.mktemp("made") / "graph"
-    words = ["datasets", "make", "sbm", "--out", str(folder), "--nodes", str(NODES)]
-    assert command_line([*words, *(f"--{name}={value}" for name, value in SIZES.items())]) == 0
-    return load(folder)
-
-
-# --- ten routes in -------------------------------------------------------------------------------
-
-
-class Small:
-    """The first 120 nodes of the graph, as tables; names are in no order."""
-
-    def __init__(self, graph: Loaded) -> None:
-        keep = 120
-        ends = graph.data.edge_index.numpy()
-        ends = ends[:, (ends < keep).all(0) & (ends[0] < ends[1])]
-        self.ids = np.array([f"n{7 * place % keep}" for place in range(keep)])
-        self.ends = ends
-        self.x = graph.data.x[:keep].numpy()
-        self.topic = np.array(["art", "biology", "chess", "dance", "ethics", "film"])[
-            graph.data.y[:keep].numpy()
-        ]
-        names = [f"word{place}" for place in range(self.x.shape[1])]
-        self.nodes = pd.DataFrame(self.x, columns=names)
-        self.nodes.insert(0, "person", self.ids)
-        self.nodes["topic"] = self.topic
-
-    def edges(self, *names: str) -> pd.DataFrame:
-        return pd.DataFrame(dict(zip(names, self.ids[self.ends], strict=True)))
-
-    @property
-    def network(self) -> nx.Graph:
-        network = nx.Graph()
-        for record in self.nodes.to_dict("records"):
-            network.add_node(record.pop("person"), **record)
-        network.add_edges_from(self.edges("a", "b").itertuples(index=False))
-        return network
-
-    @property
-    def adjacency(self) -> sp.csr_array:
-        shape = (len(self.ids),) * 2
-        return sp.csr_array((np.ones(self.ends.shape[1]), tuple(self.ends)), shape=shape)
-
-
-def csv(
-    small: Small, folder: Path, *names: str, header: bool = True, separator: str = ","
-) -> Loaded:
-    how = {"index": False, "sep": separator}
-    small.edges(*names).to_csv(folder / "edges.csv", header=header, **how)
-    small.nodes.to_csv(folder / "nodes.csv", **how)
-    return load(folder / "edges.csv", features=folder / "nodes.csv", label_column="topic")
-
-
-def parquet(small: Small, folder: Path) -> Loaded:
-    """After some rows were dropped, so that pandas writes its index, too."""
-    nodes = pd.concat([small.nodes[:3], small.nodes]).reset_index(drop=True)[3:]
-    nodes.index = nodes.index.to_numpy()
-    nodes.to_parquet(folder / "nodes.parquet")
-    small.edges("from", "to").to_parquet(folder / "edges.parquet")
-    return load(folder / "edges.parquet", features=folder / "nodes.parquet", label_column="topic")
-
-
-def xml(small: Small, folder: Path, write: Callable[..., None], name: str) -> Loaded:
-    write(small.network, folder / name)
-    return load(folder / name, label_column="topic")
-
-
-def npz(small: Small, folder: Path) -> Loaded:
-    sp.save_npz(folder / "graph.npz", small.adjacency)
-    np.save(folder / "x.npy", small.x)
-    return load(folder / "graph.npz", features=folder / "x.npy", labels=small.topic)
-
-
-def tuples(small: Small) -> Loaded:
-    edges = list(small.edges("a", "b").itertuples(index=False, name=None))
-    return load(edges, features=small.nodes, label_column="topic")
-
-
-def data(small: Small) -> Data:
-    y = np.unique(small.topic, return_inverse=True)[1]
-    tensors = {"x": small.x, "edge_index": small.ends, "y": y}
-    return Data(**{name: torch.from_numpy(array) for name, array in tensors.items()})
-
-
-ROUTES: dict[str, Callable[[Small, Path], Loaded]] = {
-    "CSV without a header": lambda s, p: csv(s, p, "a", "b", header=False),
-    "CSV with a header of one's own words": lambda s, p: csv(s, p, "Person A", "Person B"),
-    "CSV with semicolons": lambda s, p: csv(s, p, "sender", "receiver", separator=";"),
-    "Parquet": parquet,
-    "pandas": lambda s, _: load((s.edges("u", "v"), s.nodes), label_column="topic"),
-    "NetworkX": lambda s, _: load(s.network, label_column="topic"),
-    "GraphML": lambda s, p: xml(s, p, nx.write_graphml, "graph.graphml"),
-    "GEXF": lambda s, p: xml(s, p, nx.write_gexf, "graph.gexf"),
-    "scipy": lambda s, _: load((s.adjacency, s.x), labels=s.topic),
-    "PyG": lambda s, _: load(data(s)),
-    "npz and npy": npz,
-    "edge index": lambda s, _: load((s.ends, s.x), labels=s.topic),
-    "tuples": lambda s, _: tuples(s),
-}
-
-
-@pytest.mark.parametrize("route", ROUTES)
-def test_every_route_gives_the_same_graph_in_the_same_rows(
-    route: str, graph: Loaded, tmp_path: Path
-) -> None:
-    small = Small(graph)
-    found = ROUTES[route](small, tmp_path)
-    want = ROUTES["pandas"](small, tmp_path)
-    named = found.ids.dtype.kind == "U"  # arrays have no names: their nodes are 0, 1, ...
-    assert found.ids.tolist() == (small.ids.tolist() if named else list(range(len(small.ids))))
-    assert torch.equal(found.data.edge_index, want.data.edge_index)
-    assert torch.equal(found.data.x, want.data.x)
-    assert torch.equal(found.data.y, want.data.y)
-
-
-def test_rows_of_an_embedder_are_the_nodes_of_the_network(graph: Loaded) -> None:
-    network = Small(graph).network
-    frame = MuxGCL(epochs=1, output_width=4).set_output(transform="pandas").fit_transform(network)
-    assert frame.index.tolist() == list(network)
 
 
 # --- the default run, its verdict and what comes after -------------------------------------------
@@ -312,8 +183,6 @@ def test_the_perceptron_leaves_as_onnx(
 
 # --- the report, in a browser --------------------------------------------------------------------
 
-MISSING = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
-FLAGS = "headless no-sandbox disable-gpu no-first-run disable-background-networking disable-sync"
 TEXTS = (
     "h1, h2, nav a, .tile b, .tile span, .verdict, .legend button, td, th, dt, dd, pre, svg text"
 )
@@ -334,18 +203,13 @@ return found;"""
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    pytest.importorskip("selenium")
+    from browser_cases import MISSING, opened
+
     if MISSING:
         pytest.skip(f"not installed: {', '.join(MISSING)}")
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(shutil.which("chromium"))
-    for flag in FLAGS.split():
-        options.add_argument(f"--{flag}")
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(str(shutil.which("chromedriver"))))
-    yield driver
-    driver.quit()
+    with opened(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.mark.browser

@@ -64,3 +64,44 @@ def test_a_dropped_edge_is_not_looked_along() -> None:
     hop, below = neighbours(graph.adjacency.propagation(weight).matrix, torch.tensor([1]))
     assert below.tolist() == [1]
     assert hop.shape == (1, 1)
+
+
+def dense(hop, below: torch.Tensor, nodes: int) -> torch.Tensor:
+    table = torch.zeros(hop.shape[0], nodes)
+    table[:, below] = hop @ torch.eye(len(below))
+    return table
+
+
+@pytest.mark.parametrize("fanout", [1, 3, 100])
+def test_a_fanout_keeps_so_many_neighbours_and_scales_them(fanout: int) -> None:
+    graph = Graph.from_data(DATA)
+    matrix, rows = clean(graph).propagation.matrix, torch.tensor([7, 3, 39, 0, 17])
+    whole = dense(*neighbours(matrix, rows), 40)
+    torch.manual_seed(0)
+    some = dense(*neighbours(matrix, rows, fanout), 40)
+    mine = torch.arange(5), rows
+    assert_close(some[mine], whole[mine])  # a node's own entry stays as it is
+    some[mine] = whole[mine] = 0
+    count = (whole != 0).sum(1)
+    assert count.max() > 3
+    assert ((some != 0).sum(1) == count.clamp(max=fanout)).all()
+    scale = (count / count.clamp(1, fanout))[:, None]
+    assert_close(some, torch.where(some != 0, whole * scale, 0.0))
+    if fanout == 100:
+        assert_close(some, whole)
+
+
+def test_the_mean_over_draws_of_a_fanout_is_the_whole_row() -> None:
+    graph = Graph.from_data(DATA)
+    matrix, rows = clean(graph).propagation.matrix, torch.tensor([3, 17])
+    torch.manual_seed(0)
+    draws = torch.stack([dense(*neighbours(matrix, rows, 2), 40) for _ in range(3000)])
+    whole = dense(*neighbours(matrix, rows), 40)
+    error = draws.std(0) / len(draws) ** 0.5
+    assert ((draws.mean(0) - whole).abs() <= 4 * error + 1e-6).all()
+
+
+def test_a_field_with_a_fanout_is_smaller() -> None:
+    propagation, rows = clean(Graph.from_data(DATA)).propagation, torch.tensor([3, 17])
+    whole, some = Field.of(propagation, rows, 2), Field.of(propagation, rows, 2, fanout=1)
+    assert len(some.rows[0]) <= 2 * 2 * 2 < len(whole.rows[0])

@@ -1,126 +1,19 @@
-"""The page in a real browser: it draws, answers to pointer and keys, and stays silent."""
+"""The map of a report in a real browser: it draws, and answers to pointer and keys."""
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from report_cases import NAMES, bare_record, long_record, run_record
+from browser_cases import alone, needs_browser, on_map, pixels, pointer, show, still, text
+from report_cases import NAMES, run_record
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
-from test_page import hostile_record
 
-from muxgcl.report import RunRecord, compare, write_report
+from muxgcl.report import RunRecord, compare
 from muxgcl.report import node_map as nodes
-from muxgcl.report import project as layout
 
-MISSING = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
-FLAGS = (
-    "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking "
-    "disable-component-update disable-sync window-size=1280,1400 allow-file-access-from-files"
-)
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
-]
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(shutil.which("chromium"))
-    for flag in FLAGS.split():
-        options.add_argument(f"--{flag}")
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(str(shutil.which("chromedriver"))))
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture
-def browser(chromium: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
-    """A browser in which no test may leave a word on the console, nor ask anything of a network."""
-    yield chromium
-    asked = chromium.execute_script("return performance.getEntriesByType('resource').length")
-    assert (chromium.get_log("browser"), asked) == ([], 0)
-
-
-@pytest.fixture(scope="module")
-def record() -> RunRecord:
-    return run_record()
-
-
-@pytest.fixture(scope="module")
-def report(record: RunRecord, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(record, path)
-    return path
-
-
-def show(browser: webdriver.Chrome, path: Path) -> None:
-    browser.get(path.as_uri())
-    still(browser)
-
-
-def still(browser: webdriver.Chrome) -> None:
-    """Wait until nodes have glided to their places and the picture is drawn."""
-    quiet = (
-        "const m = document.querySelector('canvas')?.nodeMap; return !m || !(m.frame || m.gliding)"
-    )
-    WebDriverWait(browser, 60).until(lambda b: b.execute_script(quiet))
-
-
-def on_map(browser: webdriver.Chrome, script: str, *arguments: Any) -> Any:
-    """Run a script with `map` at hand."""
-    find = "const map = document.querySelector('canvas').nodeMap;"
-    return browser.execute_script(find + script, *arguments)
-
-
-def pointer(browser: webdriver.Chrome, node: int, *, click: bool = False) -> None:
-    """Move the pointer onto a node, and press."""
-    canvas = browser.find_element(By.TAG_NAME, "canvas")
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    x, y = on_map(browser, "return map.screen(arguments[0])", node)
-    middle = canvas.size["width"] / 2, canvas.size["height"] / 2
-    actions = webdriver.ActionChains(browser, duration=0)
-    actions.move_to_element_with_offset(canvas, round(x - middle[0]), round(y - middle[1]))
-    (actions.click() if click else actions).perform()
-
-
-def alone(browser: webdriver.Chrome) -> int:
-    """A node on the map that no other comes near."""
-    script = """
-    let best = -1, most = 0;
-    for (let i = 0; i < map.n; i++) {
-      const [x, y] = map.screen(i);
-      if (x < 20 || y < 20 || x > map.width - 60 || y > map.height - 20) continue;
-      let least = 1e9;
-      for (let j = 0; j < map.n; j++) {
-        const [u, v] = map.screen(j);
-        if (j !== i) least = Math.min(least, Math.hypot(x - u, y - v));
-      }
-      if (least > most) { most = least; best = i; }
-    }
-    return best;"""
-    return int(on_map(browser, script))
-
-
-def text(browser: webdriver.Chrome, name: str) -> str:
-    return browser.find_element(By.ID, name).text
-
-
-def pixels(browser: webdriver.Chrome) -> np.ndarray:
-    """The canvas as [pixels, red green blue]."""
-    script = (
-        "return Array.from(map.pen.getImageData(0, 0, map.canvas.width, map.canvas.height).data)"
-    )
-    return np.array(on_map(browser, script)).reshape(-1, 4)[:, :3]
+pytestmark = [pytest.mark.browser, needs_browser]
 
 
 def test_the_map_draws_dots_of_every_label(browser: webdriver.Chrome, report: Path) -> None:
@@ -276,137 +169,6 @@ def test_drag_zoom_and_keys_move_the_map(browser: webdriver.Chrome, report: Path
     )
     canvas.send_keys("0")
     assert on_map(browser, "return map.view") == {"x": 0.5, "y": 0.5, "zoom": 1}
-
-
-def test_the_theme_follows_the_system_and_the_button(
-    browser: webdriver.Chrome, report: Path
-) -> None:
-    def light() -> list[bool]:
-        still(browser)
-        body = "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
-        corner = "return Array.from(map.picture.data.slice(0, 3))"
-        return [sum(on_map(browser, script)) > 380 for script in (body, corner)]
-
-    for scheme, other in (("light", "Dark"), ("dark", "Light")):
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        show(browser, report)
-        assert light() == [scheme == "light"] * 2
-        button = browser.find_element(By.ID, "theme")
-        assert button.text == other
-        button.click()
-        assert light() == [scheme == "dark"] * 2
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
-def test_hostile_names_stay_names(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    write_report(hostile_record(), tmp_path / "report.html")
-    show(browser, tmp_path / "report.html")
-    on_map(browser, "map.on.choose(3); map.hover(3)")
-    box = browser.find_element(By.ID, "search")
-    box.send_keys("</script><img")
-    for option in browser.find_elements(By.CSS_SELECTOR, "#colour option")[:-1]:
-        option.click()
-    assert browser.execute_script("return typeof hacked") == "undefined"
-    assert browser.find_elements(By.TAG_NAME, "img") == []
-    # asked there: the driver cannot carry half a character
-    chosen = "return document.querySelector('.chosen .name').textContent.startsWith(arguments[0])"
-    assert browser.execute_script(chosen, '</script><img src=x onerror="hacked=1">')
-
-
-@pytest.mark.parametrize("width", [420, 1280])
-def test_nothing_is_wider_than_the_screen(
-    width: int, browser: webdriver.Chrome, report: Path, tmp_path: Path
-) -> None:
-    compare([run_record(), run_record(seed=1)], tmp_path / "compare.html")
-    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    for path in (report, tmp_path / "compare.html"):
-        show(browser, path)
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-@contextmanager
-def screen(browser: webdriver.Chrome, width: int) -> Iterator[None]:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        yield
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-OVERLAPS = """
-const boxes = [...document.querySelectorAll(arguments[0])].filter((e) => e.textContent.trim())
-  .map((e) => [e.textContent.trim(), e.getBoundingClientRect()]).filter(([, r]) => r.width);
-const found = [];
-boxes.forEach(([a, p], i) => boxes.slice(i + 1).forEach(([b, q]) => {
-  const across = Math.min(p.right, q.right) - Math.max(p.left, q.left);
-  const down = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
-  if (across > 1 && down > 3) found.push([a, b]);
-}));
-return found;"""
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("classes", [4, 15, 40])
-def test_labels_of_a_confusion_matrix_can_be_read(
-    width: int, classes: int, browser: webdriver.Chrome, tmp_path: Path
-) -> None:
-    write_report(long_record(classes), tmp_path / "report.html")
-    with screen(browser, width):
-        show(browser, tmp_path / "report.html")
-        sizes = browser.execute_script(
-            "return [...document.querySelectorAll('#confusion text')]"
-            ".filter((e) => /[A-Z]/.test(e.textContent))"
-            ".map((e) => parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a)"
-        )
-        assert len(sizes) >= classes
-        if classes > 8:  # few classes have slanted names, whose boxes say nothing
-            assert min(sizes) >= 9
-            assert browser.execute_script(OVERLAPS, "#confusion text") == []
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_long_names_of_columns_leave_room_for_their_values(
-    width: int, browser: webdriver.Chrome, tmp_path: Path
-) -> None:
-    write_report(long_record(), tmp_path / "report.html")
-    with screen(browser, width):
-        show(browser, tmp_path / "report.html")
-        on_map(browser, "map.on.choose(5)")
-        every = (
-            "return [...document.querySelectorAll('%s')].map((e) => e.getBoundingClientRect().%s)"
-        )
-        assert min(browser.execute_script(every % ("#chosen dd", "width"))) >= 100
-        assert browser.execute_script(OVERLAPS, "#chosen dt, #chosen dd") == []
-        beside = "const s = document.querySelector('.side'); return s.scrollWidth - s.clientWidth"
-        assert browser.execute_script(beside) <= 0
-        counts = browser.execute_script(every % (".legend small", "right"))
-        assert max(counts) <= max(browser.execute_script(every % (".side", "right")))
-
-
-def test_a_bare_report_opens(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    write_report(bare_record(), tmp_path / "report.html")
-    show(browser, tmp_path / "report.html")
-    assert browser.find_element(By.ID, "left-out").is_displayed()
-
-
-def test_twenty_thousand_nodes_are_drawn(
-    browser: webdriver.Chrome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    places = np.random.default_rng(0).random((20_000, 2), np.float32)
-    monkeypatch.setattr(nodes, "maps", lambda rows: [layout.Map("PCA", "", places)])
-    write_report(run_record(20_000, 32), tmp_path / "report.html")
-    show(browser, tmp_path / "report.html")
-    seen = pixels(browser)
-    assert (np.abs(seen - seen[0]).max(1) > 20).sum() > 100_000
-    node = int(on_map(browser, "return map.at(map.width / 2, map.height / 2)"))
-    assert node >= 0
-    pointer(browser, node, click=True)
-    assert len(browser.find_elements(By.CSS_SELECTOR, ".near li")) == 10
 
 
 def test_a_comparison_rings_the_node_on_every_map(

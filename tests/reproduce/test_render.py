@@ -12,24 +12,19 @@ import numpy as np
 import pytest
 from reproduce_cases import FACTS, LEVEL, SMALL, fill, record_of, result_of
 
-from documents import coverage, engine, new_nodes, reliability, scales, widths
-from documents.results import BEGIN, END, blocks, with_block
-from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
-from muxgcl.io.schema import read_lines
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.job import settings_of
 from muxgcl.reproduce.paper import Printed
 from muxgcl.reproduce.records import Found, RecordStore, make_record
-from muxgcl.reproduce.render import render, told, write, write_figure
+from muxgcl.reproduce.render import render, told, write
 from muxgcl.reproduce.theory_words import theory_words
 from muxgcl.reproduce.typeset import Table, latex, markdown
 from muxgcl.runs.plan import Plan
 
-ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
@@ -246,157 +241,5 @@ def test_latex_escapes_what_it_must() -> None:
     assert r"r & $-$1.5 $\pm$ 2 \\" in text
 
 
-def test_only_what_stands_between_the_markers_is_replaced() -> None:
-    text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    assert with_block(text, r"new \1", "x") == f"before\n{BEGIN}\n\nnew \\1\n{END}\nafter\n"
-    for broken in ("", BEGIN, f"{END} {BEGIN}", text + text):
-        with pytest.raises(UserError, match="x needs one"):
-            with_block(broken, "new", "x")
-
-
-def test_readme_and_docs_show_what_the_records_give() -> None:
-    """If this fails: `make results`."""
-    for path, block in blocks(ROOT).items():
-        text = (ROOT / path).read_text(encoding="utf-8")
-        assert text == with_block(text, block, str(path)), f"{path} is not up to date"
-
-
-def test_the_engines_figures_are_those_of_the_records() -> None:
-    for path, block in engine.blocks(ROOT).items():
-        text = (ROOT / path).read_text(encoding="utf-8")
-        assert text == with_block(text, block, str(path), "engine"), f"{path} is not up to date"
-
-
-def test_the_coverage_of_intervals_is_that_of_the_records() -> None:
-    for path, block in coverage.blocks(ROOT).items():
-        text = (ROOT / path).read_text(encoding="utf-8")
-        assert text == with_block(text, block, str(path), "coverage"), f"{path} is not up to date"
-
-
-def test_the_figures_of_reliability_are_those_of_the_records() -> None:
-    for path, block in reliability.blocks(ROOT).items():
-        text = (ROOT / path).read_text(encoding="utf-8")
-        assert text == with_block(text, block, str(path), "reliability"), (
-            f"{path} is not up to date"
-        )
-
-
-def test_the_records_of_reliability_are_clean_and_large_enough() -> None:
-    """100 kills, 10,000 changes, not one fault; the last of each at a commit to look up."""
-    kills, fuzz = (read_lines(ROOT / "records" / f"{name}.jsonl") for name in ("kills", "fuzz"))
-    assert kills[-1]["kills"] >= 100
-    assert kills[-1]["full_disks"] >= 20
-    assert (kills[-1]["differ"], kills[-1]["full_differ"]) == (0, 0)
-    needed = {"run", "train", "embed", "evaluate", "cluster", "tune", "reproduce"}
-    assert needed <= set(kills[-1]["commands"])
-    assert max(record["mutations"] for record in fuzz) >= 10_000
-    assert not any(record[name] for record in fuzz for name in reliability.FAULTS)
-    assert not any(records[-1]["commit"].endswith("-dirty") for records in (kills, fuzz))
-
-
-def test_recorded_intervals_cover_from_five_seeds_on_and_are_not_given_before() -> None:
-    rows = read_lines(ROOT / "records" / "coverage.jsonl")
-    now = [row for row in rows if row["interval"] == "t"]
-    assert {row["seeds"] for row in now} == {1, 3, 5, 10}
-    for row in now:
-        if row["seeds"] < 5:
-            assert row["coverage"] is None, row
-        else:
-            assert 0.93 <= row["coverage"] <= 0.97, row
-
-
-def test_parity_is_told_with_its_standard_error_and_interval(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    fast, plain = rng.normal(85, 0.1, size=(2, 5, 20))
-    gap = paired_difference(fast, plain)
-    roads = {
-        "fast": {"mean": 85.004, "std": 0.5, "n": 4},
-        "plain": {"mean": 84.996, "std": 1, "n": 4},
-    }
-    scores = {"fast": fast.tolist(), "plain": plain.tolist()}
-    row = {"dataset": "cora", "epochs": 120, "accuracy": roads, "per_split": scores}
-    (tmp_path / "parity.jsonl").write_text(json.dumps(row) + "\n")
-    (line,) = engine.parity_table(tmp_path / "parity.jsonl").rows
-    said = f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
-    assert line == ["Cora", "120", "85.00 ± 0.25", "85.00 ± 0.50", said]
-
-
-def test_figures_in_the_docs_are_those_of_the_records(tmp_path: Path) -> None:
-    store = RecordStore(ROOT / "records")
-    drawn = []
-    for artefact in ("figure1", "figure3", "proposition"):
-        rendered = render(artefact, store, Scope())
-        for name in rendered.drawn:
-            drawn += write_figure(rendered, name, tmp_path, ["svg"])
-    assert drawn
-    for file in drawn:
-        shown = ROOT / "docs" / "figures" / file.name
-        assert shown.read_bytes() == file.read_bytes(), f"run `make results`: {file.name}"
-
-
 def test_the_plan_of_made_up_records_is_complete(store: RecordStore) -> None:
     assert len(store.lines()) == len(plan(ARTEFACTS, SMALL))
-
-
-def test_the_table_of_widths_is_that_of_the_records() -> None:
-    for path, block in widths.blocks(ROOT).items():
-        text = (ROOT / path).read_text(encoding="utf-8")
-        assert text == with_block(text, block, str(path), "width"), f"{path} is not up to date"
-
-
-def test_the_table_of_new_nodes_is_that_of_the_records() -> None:
-    for path, block in new_nodes.blocks(ROOT).items():
-        text = (ROOT / path).read_text(encoding="utf-8")
-        assert text == with_block(text, block, str(path), "new-nodes"), f"{path} is not up to date"
-
-
-def test_a_case_of_new_nodes_is_its_mean_and_the_difference_to_training(tmp_path: Path) -> None:
-    def row(seed: int, known: float, hidden: float) -> dict[str, object]:
-        names = (new_nodes.KNOWN, *new_nodes.CASES)
-        cases = {c: {"accuracy": [hidden - 1, hidden + 1]} for c in names}
-        cases[new_nodes.KNOWN] = {"accuracy": [known]}
-        facts = {"dataset": "cora", "method": "mux-hop", "preset": "best", "sample": None}
-        return {**facts, "seed": seed, "splits": 2, "counted": 10 * seed, "cases": cases}
-
-    append_lines(tmp_path / "r.jsonl", [row(1, 0.0, 0.0), row(1, 80.0, 75.0), row(2, 90.0, 81.0)])
-    table = new_nodes.new_nodes_table(tmp_path / "r.jsonl")
-    assert table.rows == [["Cora", "`mux-hop` (best)", "85.0", *["78.0 (-7.0)"] * 3]]
-    assert "30 of Cora in all" in table.notes[0]
-
-
-def test_what_was_measured_on_large_graphs_is_that_of_the_records() -> None:
-    for path, block in scales.blocks(ROOT).items():
-        text = (ROOT / path).read_text(encoding="utf-8")
-        assert text == with_block(text, block, str(path), "scale"), f"{path} is not up to date"
-
-
-def test_a_sample_is_shown_beside_all_nodes(tmp_path: Path) -> None:
-    lines = [
-        {"dataset": "photo", "anchors": None, "accuracy": [90.0, 92.0]},
-        {"dataset": "photo", "anchors": 512, "accuracy": [90.0, 91.0]},
-        {"dataset": "photo", "anchors": 512, "accuracy": [91.0, 92.0]},
-        {"dataset": "cora", "anchors": 2048, "accuracy": [80.0]},
-    ]
-    append_lines(tmp_path / "sampled.jsonl", lines)
-    table = scales.sample_table(tmp_path / "sampled.jsonl")
-    assert table.header == ["$B = M$", "Cora", "Photo"]
-    assert table.rows == [
-        ["all nodes", "—", "91.00"],
-        ["512", "—", "91.00 (+0.00, 2 seeds)"],
-        ["2,048", "—", "—"],
-    ]
-
-
-def test_a_width_is_shown_beside_the_full_readout(tmp_path: Path) -> None:
-    assert {cell for row in widths.width_table(tmp_path / "none").rows for cell in row[1:]} == {"—"}
-    facts = {"dataset": "photo", "columns": 3817, "labels": "development"}
-    lines = [
-        {**facts, "width": 256, "accuracy": [90.0, 92.0]},
-        {**facts, "width": 256, "accuracy": [92.0, 94.0]},
-        {**facts, "width": None, "accuracy": [93.0, 93.0]},
-    ]
-    append_lines(tmp_path / "width.jsonl", lines)
-    rows = {row[0]: row[4] for row in widths.width_table(tmp_path).rows}
-    assert rows["256"] == "92.00 (-1.00)"
-    assert rows["full"] == "93.00 (3,817)"
-    assert rows["512"] == "—"

@@ -114,9 +114,7 @@ def test_mistakes_are_one_line_on_every_worker(tmp_path: Path) -> None:
     for found in together(3, tmp_path, cases.mistakes):
         assert found["graph"] == "worker 2 has other graph than worker 0"
         assert found["settings"] == "worker 2 has other settings than worker 0"
-        assert found["method"].startswith(
-            "homogcl cannot be dealt out to workers; these can be: mux"
-        )
+        assert found["method"].startswith("homogcl cannot be divided among workers; these can: mux")
         assert found["anchors"] == "there are 3 workers for 2 anchors: start fewer"
         assert found["nodes"] == "there are 3 workers for 2 nodes: start fewer"
         assert found["fine"] == "trained"

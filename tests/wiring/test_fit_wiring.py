@@ -1,7 +1,6 @@
 """One run from plan to trained method: what is refused, kept, told and gone on from."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,8 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from test_loop_wiring import CPU
-from torch import Tensor, nn
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
@@ -19,7 +16,7 @@ from muxgcl.kernels import Sampling
 from muxgcl.kernels.ring import Workers
 from muxgcl.methods import METHODS, Context
 from muxgcl.runs import fit as fitting
-from muxgcl.runs.embedding import NonFiniteEmbedding, collapsed, embed
+from muxgcl.runs.embedding import embed
 from muxgcl.runs.fit import Stopped, fit, make_ready, restore, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch, Trainer
@@ -35,57 +32,6 @@ def graph() -> Graph:
 def plan_of(method: str = "grace", epochs: int = 4, **how: Any) -> Plan:
     settings = {"width": 4, "projection": 4, "epochs": epochs} if epochs else {}
     return Plan.make(method, "quick", overrides=settings, **{"device": "cpu", **how})
-
-
-@pytest.mark.parametrize(
-    ("rows", "told"),
-    [
-        ([[1.0, 2.0]], None),
-        ([[0.0, 0.0], [0.0, 0.0]], "is zero"),
-        ([[3.0, 4.0], [3.0, 4.0]], "is the same"),
-        ([[1.0, 1.0], [1.0, 1.0 + 5e-7]], "is the same"),
-        ([[1.0, 1.0], [1.0, 1.0 + 2e-6]], None),
-        ([[-100.0, 0.0], [-100.0, 5e-5]], "is the same"),
-        ([[-100.0, 0.0], [-100.0, 2e-4]], None),
-        ([[0.0, 0.0], [0.0, 1e-9]], None),
-    ],
-)
-def test_an_embedding_has_collapsed_where_no_row_differs(
-    rows: list[list[float]], told: str | None
-) -> None:
-    found = collapsed(torch.tensor(rows))
-    assert (found is None) == (told is None)
-    if told is not None:
-        assert found is not None
-        assert f"the embedding of every node {told}:" in found
-
-
-class Given(nn.Module):
-    """Embeds as it is told, in two blocks, and says in which mode."""
-
-    def __init__(self, table: Tensor, trainable: bool) -> None:
-        super().__init__()
-        self.table, self.trainable, self.modes = table, trainable, []
-
-    def embed_blocks(self, graph: Any) -> Iterator[Tensor]:
-        self.modes.append((self.training, torch.is_grad_enabled()))
-        yield self.table[:2]
-        yield self.table[2:]
-
-
-@pytest.mark.parametrize("trainable", [True, False])
-def test_an_embedding_is_had_in_evaluation_mode_and_is_finite(trainable: bool) -> None:
-    three = SimpleNamespace(device=CPU, num_nodes=3)
-    good = Given(torch.arange(6.0, dtype=torch.float64).reshape(3, 2), trainable)
-    found = embed(good, three)  # type: ignore[arg-type]
-    assert found.dtype == torch.float32
-    assert found.tolist() == good.table.tolist()
-    assert good.modes == [(False, False)]
-    assert good.training
-    bad = Given(torch.tensor([[1.0, float("nan")], [float("inf")] * 2, [0.0, 0.0]]), trainable)
-    advice = "a smaller lr, or smaller features, usually" if trainable else "smaller features usual"
-    with pytest.raises(NonFiniteEmbedding, match=f"infinity at 2 of 3 nodes; {advice}"):
-        embed(bad, three)  # type: ignore[arg-type]
 
 
 def test_a_run_that_was_finished_is_not_trained_again_and_says_what_it_took(

@@ -86,6 +86,7 @@ def test_a_default_changes_on_purpose_alone() -> None:
         "drop_features": 0.4,
         "dropout": 0.4,
         "drop_edges": (0.4, 0.4),
+        "fanout": 0,
         "projection": 256,
         "projection_out": 128,
         "temperature": 0.3,

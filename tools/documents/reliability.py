@@ -26,7 +26,7 @@ def kills_table(record: dict[str, Any]) -> Table:
     rows = {**record["commands"], "all": {name: record[name] for name in names}}
     return Table(
         "kills",
-        "Commands that were killed, or ran out of disk, and were asked again",
+        "Commands that were killed, or ran out of disk, and were run again",
         ["", "killed", "ended otherwise", "disk full", "ended otherwise"],
         [[command, *(f"{row[name]:,}" for name in names)] for command, row in rows.items()],
         [f"`records/kills.jsonl`, at commit {record['commit']}."],

@@ -16,8 +16,8 @@ class AffinityConfig:
     """Where patches lie in the graph: which embedding says so, and how it is pooled."""
 
     affinity: Affinity = "deepwalk"  # deepwalk is node2vec with p = q = 1
-    pooling: Pooling = "mean"
-    affinity_width: int = 128
+    pooling: Pooling = "mean"  # how a patch's nodes become its row, see `affinity/pooling.py`
+    affinity_width: int = 128  # columns of the affinity tables
     affinity_epochs: int | None = None  # 4 on walks, 100 of a vgae
     affinity_lr: float | None = None  # 0.02 on walks, falling to 0; 0.0005 of a vgae
     walk_length: int = 20  # nodes, the first included

@@ -1,11 +1,12 @@
 """How a run folder is begun, gone on with, or refused."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from muxgcl.app.budget import SAMPLED
 from muxgcl.app.source import Source
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
@@ -31,14 +32,22 @@ class Start:
             self.done = True
 
 
-def as_begun(run: Run, plan: Plan, *, exact: bool) -> Plan:
-    """The plan with the sample that the run was begun with, unless something else is asked for."""
+def as_begun(run: Run, plan: Plan, *, exact: bool, given: Collection[str] = ()) -> Plan:
+    """The plan with the sample that the run was begun with, unless something else is asked for.
+
+    A sample that nobody asked for brought settings of its own: they are taken, but for `given`.
+    """
     if exact or plan.sampling or not run.exists:
         return plan
-    before = run.config()["run"]
+    config = run.config()
+    before, kept = config["run"], config.get("method", {})
     if before.get("method") != plan.method:
         return plan
-    return replace(plan, anchors=before.get("anchors"), keys=before.get("keys"))
+    plan = replace(plan, anchors=before.get("anchors"), keys=before.get("keys"))
+    if not plan.sampling or plan.method != "mux-hop":
+        return plan
+    changes = {key: kept[key] for key in SAMPLED if key in kept and key not in given}
+    return replace(plan, settings=replace(plan.settings, **changes))
 
 
 def refuse_foreign(run: Run) -> None:

@@ -28,6 +28,10 @@ def report_runs(
         out: the page; report.html in the run, or comparison.html here, by default.
         figures: a folder for each figure as PNG and SVG; none by default.
         observer: is told of every event; silent by default.
+
+    Example:
+        >>> print(report_runs(["runs/mine"]))
+        runs/mine/report.html
     """
     from muxgcl.report import compare, read_run, save_figures, write_report  # slow to load
 
@@ -55,7 +59,13 @@ def report_runs(
 
 
 def run_info(run: Folder) -> dict[str, Any]:
-    """What a run folder holds: settings, how far it is, scores, files."""
+    """What a run folder holds: settings, how far it is, scores, files.
+
+    Example:
+        >>> found = run_info("runs/mine")
+        >>> found["method"], found["nodes"], found["finished"]
+        ('sgc', 60, True)
+    """
     folder = Run(Path(run))
     tables = folder.config()
     facts, data = tables["run"], tables.get("data", {})

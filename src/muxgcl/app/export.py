@@ -40,6 +40,11 @@ def export_onnx(run: Path | str, out: Path | str) -> Path:
     Args:
         run: a run folder.
         out: a file ending in .onnx.
+
+    Example:
+        >>> export_onnx("runs/mine", "f.onnx")  # propagation alone has no perceptron
+        Traceback (most recent call last):
+        muxgcl.errors.UserError: only mux-hop has a perceptron to export, but runs/mine holds sgc
     """
     trained, path = Run(Path(run)), Path(out)
     if path.suffix != ".onnx":
@@ -49,7 +54,7 @@ def export_onnx(run: Path | str, out: Path | str) -> Path:
     tables = trained.config()
     plan = Plan.from_tables(tables, device="cpu")
     if plan.method != "mux-hop":
-        raise UserError(f"only mux-hop has a perceptron to export, but {run} is of {plan.method}")
+        raise UserError(f"only mux-hop has a perceptron to export, but {run} holds {plan.method}")
     features = tables.get("data", {}).get("features")
     if features is None:
         raise UserError(f"{trained.config_file}: data.features is missing")

@@ -14,7 +14,15 @@ Protocol = Literal["holdout", "holdout-all", "public", "paper"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """How a graph is read; see `muxgcl.load`. A named dataset takes `data_root` alone."""
+    """How a graph is read: `data_root`, and arguments of `muxgcl.load` under the same names.
+
+    A named dataset, such as "cora", takes `data_root` alone.
+
+    Example:
+        >>> load = LoadOptions(features="nodes.csv", label_column="topic")
+        >>> load.given()
+        {'features': 'nodes.csv', 'label_column': 'topic'}
+    """
 
     data_root: Path | None = None  # where datasets lie; else $MUXGCL_DATA, then the cache folder
     features: Any = None  # a file, or whatever `load` takes
@@ -69,6 +77,11 @@ class RunOptions:
             labels.
         report: whether to write report.html.
         log: also send the losses to "tensorboard", "mlflow" or "wandb".
+
+    Example:
+        >>> options = RunOptions(method="grace", settings={"width": 64}, epochs=100, seed=1)
+        >>> options.overrides
+        {'width': 64, 'epochs': 100}
     """
 
     method: str = "mux-hop"

@@ -7,21 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from muxgcl.app.begin import Start, as_begun, begin, observed_so_far, refuse_foreign
 from muxgcl.app.budget import Budget
-from muxgcl.app.job import Job, prepare
 from muxgcl.app.judge import controls_stage, report_stage, score_stage, stops_are_told
 from muxgcl.app.log import logged
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
+from muxgcl.app.prepare import Job, prepare
 from muxgcl.app.result import Result, SeedsResult
-from muxgcl.app.source import save_encoding
+from muxgcl.app.source import save_encoding, save_nodes
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol, Verdict, verdict
-from muxgcl.io.files import write_atomically
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import check_output, mapped, output_map, side_by_side, together
@@ -31,7 +29,6 @@ from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import labels_of
 
 PAPER_EPOCHS = 100  # protocol `paper` looks at this many last epochs
 
@@ -59,15 +56,15 @@ def run(
             which calls this; the first alone writes and scores.
 
     Example:
-        >>> import tempfile
-        >>> from muxgcl.io import planted
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     options = RunOptions(
-        ...         method="sgc", out=f"{folder}/run", splits=2, controls=False, report=False
-        ...     )
-        ...     result = run(planted(nodes=60), options)
+        >>> options = RunOptions(method="sgc", out="runs/sgc", splits=2, report=False)
+        >>> load = LoadOptions(features="nodes.csv", label_column="topic")
+        >>> result = run("edges.csv", options, load=load)
         >>> result.embedding.shape
         (60, 48)
+        >>> result.ids[:3].tolist()
+        ['n0', 'n1', 'n2']
+        >>> list(result.scores)
+        ['holdout', 'clustering', 'controls']
     """
     job = prepare(graph, options or RunOptions(), load, observer, workers=workers)
     return _run_one(job, job.plan, job.folder(job.plan), command)
@@ -105,7 +102,19 @@ def run_seeds(
     command: str | None = None,
     workers: Workers | None = None,
 ) -> SeedsResult:
-    """Make several runs, one for each seed from that of the options on; each has its folder."""
+    """Make several runs, one for each seed from that of the options on; each has its own folder.
+
+    The arguments are those of `run`, and the number of seeds.
+
+    Example:
+        >>> options = RunOptions(method="sgc", splits=2, controls=False, report=False)
+        >>> load = LoadOptions(features="nodes.csv", label_column="topic")
+        >>> found = run_seeds("edges.csv", 2, options, load=load)
+        >>> [one.path.name for one in found.runs]
+        ['edges-sgc-auto-seed0', 'edges-sgc-auto-seed1']
+        >>> found.scores["holdout"]["accuracy"]["n"]
+        2
+    """
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
     several = seeds > 1
@@ -130,7 +139,7 @@ def _run_one(
     run, options, observer, workers = Run(folder), job.options, job.observer, job.workers
     refuse_foreign(run)
     if options.resume:
-        plan = as_begun(run, plan, exact=options.exact)
+        plan = as_begun(run, plan, exact=options.exact, given=options.overrides)
     observer.phase("preparing")
     with stops_are_told("preparing", resumable=False):
         ready = _ready(job, plan, run)
@@ -302,21 +311,6 @@ def save_stage(run: Run, loaded: Loaded, z: Tensor) -> None:
     run.save_embeddings(loaded.ids, z)
     save_nodes(run, loaded)
     save_encoding(run, loaded)
-
-
-def save_nodes(run: Run, loaded: Loaded) -> None:
-    """Labels, edges and other columns of the nodes, for the report."""
-    # the prefix keeps a user's names apart from ours and from savez's own arguments
-    arrays: dict[str, Any] = {
-        f"column:{name}": np.asarray(values) for name, values in loaded.columns.items()
-    }
-    arrays["edge_index"] = loaded.tensors.edge_index.cpu().numpy().astype(np.int32)
-    y = labels_of(loaded.tensors)
-    if y is not None:
-        arrays["label"] = y
-        if loaded.label_names is not None:
-            arrays["label_names"] = np.asarray(loaded.label_names)
-    write_atomically(run.nodes_file, lambda file: np.savez_compressed(file, **arrays))
 
 
 def _score(

@@ -14,14 +14,29 @@ from muxgcl.runs.scoring import plain
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Result:
-    """One finished run: its folder, its embeddings and its scores."""
+    """One finished run: its folder, its embeddings and its scores.
+
+    Attributes:
+        path: the run folder.
+        plan: method, settings, seed and devices, as they were resolved.
+        ids: of the nodes, in the order of the rows.
+        embedding: [n, d].
+        scores: by protocol, `controls` among them; empty without labels.
+        verdict: whether training paid; None without labels or controls.
+        loss: of the last epoch; None for a method without training.
+        epoch_ms: median time of an epoch, in milliseconds.
+        peak_mib: peak memory of the training, in MiB.
+        seconds: that training took, of all members together.
+        device: on which it was trained, by its name.
+        backend: that computed the contrast.
+    """
 
     path: Path
     plan: Plan
     ids: NDArray[Any]
-    embedding: NDArray[Any]  # [n, d], rows in the order of `ids`
-    scores: dict[str, Any]  # by protocol, `controls` among them
-    verdict: Verdict | None  # whether training paid; None without labels or controls
+    embedding: NDArray[Any]
+    scores: dict[str, Any]
+    verdict: Verdict | None
     loss: float | None
     epoch_ms: float
     peak_mib: float

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from muxgcl.app.begin import refuse_foreign
-from muxgcl.app.pipeline import save_nodes
+from muxgcl.app.source import save_nodes
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.encode import Encoding

@@ -36,6 +36,11 @@ def neighbours(
 
     Returns:
         for each node a list of (id, cosine), the most similar first.
+
+    Example:
+        >>> found = neighbours("runs/mine", ["n0"], k=2)
+        >>> [(other, round(cosine, 2)) for other, cosine in found["n0"]]
+        [('n39', 0.94), ('n27', 0.93)]
     """
     ids, z = Run(Path(run)).embeddings()
     rows = positions(ids_of(nodes), _listed(ids))
@@ -72,6 +77,11 @@ def score_links(
         pairs: an edge list: a file (.csv, .tsv, .parquet), a frame, or an array [2, pairs].
         load: names of columns.
         out: a .csv file to write; none by default.
+
+    Example:
+        >>> found = score_links("runs/mine", [("n0", "n39"), ("n0", "n1")])
+        >>> found.score.round(2).tolist()
+        [0.94, 0.63]
     """
     load = load or LoadOptions()
     path = None if out is None else Path(out)

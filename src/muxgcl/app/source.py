@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ from muxgcl.app.options import LoadOptions
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import DATASETS, open_dataset
-from muxgcl.io.files import write_text
+from muxgcl.io.files import write_atomically, write_text
 from muxgcl.io.labels import classes
 from muxgcl.io.load import Encoding, Loaded, load
 from muxgcl.io.nodes import labels_of
 from muxgcl.io.roles import NodeColumns
 from muxgcl.io.sources import read_nodes
+from muxgcl.runs import scoring
 from muxgcl.runs.folder import Run
 from muxgcl.runs.settings import unknown_name
 from muxgcl.tensors import Tensors
@@ -179,9 +181,24 @@ def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:
 
 def with_labels(loaded: Loaded, y: NDArray[np.int64], names: list[str] | None) -> Loaded:
     """The same graph with these classes, -1 for none."""
-    tensors = Tensors(**{name: loaded.tensors[name] for name in loaded.tensors.keys()})  # noqa: SIM118
+    tensors = copy(loaded.tensors)
     tensors.y = torch.from_numpy(y)
     return replace(loaded, tensors=tensors, label_names=names)
+
+
+def save_nodes(run: Run, loaded: Loaded) -> None:
+    """Labels, edges and other columns of the nodes, for the report."""
+    # the prefix keeps a user's names apart from ours and from savez's own arguments
+    arrays: dict[str, Any] = {
+        f"column:{name}": np.asarray(values) for name, values in loaded.columns.items()
+    }
+    arrays["edge_index"] = loaded.tensors.edge_index.cpu().numpy().astype(np.int32)
+    y = scoring.labels_of(loaded.tensors)
+    if y is not None:
+        arrays["label"] = y
+        if loaded.label_names is not None:
+            arrays["label_names"] = np.asarray(loaded.label_names)
+    write_atomically(run.nodes_file, lambda file: np.savez_compressed(file, **arrays))
 
 
 def save_encoding(run: Run, loaded: Loaded) -> None:

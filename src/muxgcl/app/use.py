@@ -15,8 +15,7 @@ from muxgcl.app.judge import controls_stage, stops_are_told
 from muxgcl.app.new_nodes import columns_of_run, grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
-from muxgcl.app.pipeline import save_nodes
-from muxgcl.app.source import graph_of_run, saved_encoding, source_like, with_labels
+from muxgcl.app.source import graph_of_run, save_nodes, saved_encoding, source_like, with_labels
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
@@ -70,6 +69,12 @@ def embed(
         device: where to compute.
         keep: False to write `out` block by block without holding all rows in memory.
         observer: is told of every event; silent by default.
+
+    Example:
+        >>> load = LoadOptions(features="nodes.csv", label_column="topic")
+        >>> found = embed("runs/mine", "edges.csv", load=load, out="z.csv")
+        >>> found.table.shape
+        (60, 48)
     """
     trained, load, observer = Run(Path(run)), load or LoadOptions(), observer or Observer()
     tables = trained.config()
@@ -80,7 +85,7 @@ def embed(
         raise UserError("new edges are links of new nodes: name the table of these (--new-nodes)")
     if graph is None and new_nodes is None and (extra := list(load.given())):
         what = extra[0].replace("_", " ")
-        raise UserError(f"{what} of a new graph, but none is named after {run}")
+        raise UserError(f"{what} is for a new graph, but no graph is named after {run}")
     if graph is None and new_nodes is None and trained.embeddings_file.is_file():
         ids, table = trained.embeddings()
         blocks: Iterable[Array] = [table]
@@ -171,6 +176,11 @@ def evaluate_run(
         split_seed: of the splits.
         controls: whether to score what needs no training.
         observer: is told of every event; silent by default.
+
+    Example:
+        >>> found = evaluate_run("runs/mine", splits=3, controls=False)
+        >>> found.scores["holdout"]["accuracy"]["n"]
+        3
     """
     trained, load, observer = Run(Path(run)), load or LoadOptions(), observer or Observer()
     plan = Plan.from_tables(trained.config())
@@ -230,6 +240,11 @@ def predict_links(
         repeats: how often to hide other edges and train again.
         seed: of the first hiding.
         observer: is told of every event; silent by default.
+
+    Example:
+        >>> found = predict_links("runs/mine", repeats=2)
+        >>> sorted(found.scores["link"])
+        ['ap', 'auc', 'hidden', 'retrained']
     """
     trained, observer = Run(Path(run)), observer or Observer()
     plan = Plan.from_tables(trained.config())
@@ -273,6 +288,13 @@ def cluster_run(
         seed: of the first one, whose clusters are written.
         out: the file of clusters; clusters.csv in the run folder by default.
         observer: is told of every event; silent by default.
+
+    Example:
+        >>> found = cluster_run("runs/mine", repeats=2)
+        >>> print(found.path)
+        runs/mine/clusters.csv
+        >>> sorted(found.scores["clustering"])
+        ['ari', 'clusters', 'nmi']
     """
     trained, observer = Run(Path(run)), observer or Observer()
     method = str(trained.config()["run"].get("method"))

@@ -17,7 +17,7 @@ def main() -> None:
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by who called us (`>&-`)
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  (open to the end)
     # read once, when torch is loaded: threads that spin while they wait for each other make an
     # epoch many times slower where other programs use the cores too
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

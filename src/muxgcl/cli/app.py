@@ -1,4 +1,4 @@
-"""The door of the command line: a mistake is one line on standard error, status 2, no traceback."""
+"""The command line's entry: a mistake is one line on standard error, status 2, no traceback."""
 
 import signal
 import sys
@@ -135,7 +135,8 @@ def run(arguments: list[str]) -> int:
 
 def _flags_take_no_value(command: Any) -> None:
     """Keep the help page from showing a type behind `--quiet`, as if a value were to follow."""
-    for parameter in command.params:
+    asks = command.get_help_option(command.context_class(command))
+    for parameter in [*command.params, asks]:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
     for inner in getattr(command, "commands", {}).values():

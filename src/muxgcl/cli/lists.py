@@ -104,13 +104,12 @@ def make(
     nodes: Annotated[int, typer.Option(help="How many nodes.")] = DEFAULT.nodes,
     classes: Annotated[int, typer.Option(help="How many classes.")] = DEFAULT.classes,
     features: Annotated[int, typer.Option(help="Words in the vocabulary.")] = DEFAULT.features,
-    degree: Annotated[
-        float, typer.Option(help="Neighbours of a node on average.")
-    ] = DEFAULT.degree,
+    degree: Annotated[float, typer.Option(help="Average number of neighbours.")] = DEFAULT.degree,
     homophily: Annotated[
-        float, typer.Option(help="Share of edges that stay in the class for certain.")
+        float,
+        typer.Option(help="Share of edges drawn within a class; others end anywhere."),
     ] = DEFAULT.homophily,
-    words: Annotated[int, typer.Option(help="Words of a node.")] = DEFAULT.words,
+    words: Annotated[int, typer.Option(help="Words per node.")] = DEFAULT.words,
     signal: Annotated[
         float, typer.Option(help="Share of a node's words that come from its class.")
     ] = DEFAULT.signal,

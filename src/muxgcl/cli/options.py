@@ -70,7 +70,7 @@ PresetName = Annotated[
     typer.Option(
         "--preset",
         help="Where settings start: best (the default for a named dataset), paper, quick, auto "
-        "(by the graph's size and density: the default for other graphs), or a .toml file.",
+        "(chosen for the graph at hand: the default for other graphs), or a .toml file.",
         rich_help_panel=TRAINING,
         autocompletion=lambda: list(PRESETS),
     ),

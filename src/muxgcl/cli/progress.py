@@ -27,7 +27,7 @@ def draws(console: Console) -> bool:
     if not console.is_jupyter:
         return console.is_terminal
     try:
-        import ipywidgets  # noqa: F401
+        import ipywidgets  # noqa: F401  (whether it is there, and loads)
     except ImportError:
         return False
     return True

@@ -229,11 +229,11 @@ def _run(
                 )
         except Stopped as stop:
             if stop.resumable:
-                message = f"{stop}; go on with: {_command(resume=True)}"
+                message = f"{stop}; continue with: {_command(resume=True)}"
                 raise Stopped(message, stop.number) from None
             raise
         except LostWorker as lost:
-            then = f"; go on from the last checkpoint with: {_command(resume=True)}"
+            then = f"; continue from the last checkpoint with: {_command(resume=True)}"
             raise LostWorker(lost.reason, then) from None
         if first and isinstance(result, SeedsResult) and result.scores:
             screen.over_seeds(options.method, seeds, result.scores, result.verdict)

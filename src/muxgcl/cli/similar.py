@@ -18,7 +18,7 @@ from muxgcl.cli.progress import console, results
 @app.command()
 def neighbours(
     run: o.RunFolder,
-    nodes: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of nodes.")],
+    nodes: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of nodes.")],
     k: Annotated[int, typer.Option("-k", help="How many neighbours.")] = 10,
     as_json: o.Json = False,
 ) -> None:

@@ -159,7 +159,7 @@ def tune(
             raise Stopped(
                 f"stopped after {bar.done} of {trials} trials, which are kept"
                 f"{f' in {file}' if storage is None else ''}; "
-                f"go on with: {_without_passwords(shlex.join(['muxgcl', *sys.argv[1:]]))}",
+                f"continue with: {_without_passwords(shlex.join(['muxgcl', *sys.argv[1:]]))}",
                 getattr(stop, "number", signal.SIGINT),
             ) from None
     figures = ", ".join(f"{name} {value:.4g}" for name, value in outcome.best.figures.items())

@@ -45,7 +45,7 @@ def embed(
     graph: Annotated[
         str | None,
         typer.Argument(
-            metavar="[GRAPH]", help="A graph with the same features; the run's own by default."
+            metavar="GRAPH", help="A graph with the same features; the run's own by default."
         ),
     ] = None,
     new_nodes: Annotated[
@@ -205,7 +205,7 @@ def cluster(
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="One run folder or more.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="One run folder or more.")],
     out: Annotated[
         Path | None,
         typer.Option("--out", help="The page; report.html in the run, or comparison.html here."),

@@ -16,6 +16,7 @@ from muxgcl.evaluate.statistics import Summary, paired_difference, summarise
 
 FEWEST_SEEDS = 5  # for an interval
 PROTOCOLS = ("holdout", "holdout-all", "public")  # the order in which they are looked for
+UNTRAINED = ("raw", "sgc", "random-gcn")  # methods of the registry that are controls themselves
 METHOD_OF = {  # a control as a method of the registry, for advice
     "raw": "--method raw",
     "A X": "--method sgc --set steps=1",
@@ -103,6 +104,7 @@ def _judge(
     low, high = interval or (difference.mean - difference.std, difference.mean + difference.std)
     paid = True if low > 0 else False if high < 0 else None
     ahead = int((pairs > 0).sum())
+    advice = "" if method in UNTRAINED and paid is None else _advice(control, paid)
     return Verdict(
         method=method,
         protocol=protocol,
@@ -113,18 +115,28 @@ def _judge(
         interval=interval,
         paid=paid,
         sentence=f"{_outcome(method, control, difference, paid)} "
-        f"({_figures(difference, ahead, seeds, interval)}){_advice(control, paid)}",
+        f"({_figures(difference, ahead, seeds, interval)}){advice}",
     )
 
 
 def _outcome(method: str, control: str, difference: Summary, paid: bool | None) -> str:
     rival = f"the best control, {control_name(control)}"
+    if method in UNTRAINED:
+        return _untrained(method, rival, difference, paid)
     if paid is None:
         return f"training made no clear difference: {method} and {rival}, are close"
     points = f"{abs(difference.mean):.2f} points of accuracy"
     if paid:
         return f"training paid: {method} is {points} above {rival}"
     return f"training did not pay: {method} is {points} below {rival}"
+
+
+def _untrained(method: str, rival: str, difference: Summary, paid: bool | None) -> str:
+    if paid is None:
+        return f"{method}, which is not trained, and {rival}, are close"
+    side = "above" if paid else "below"
+    points = f"{abs(difference.mean):.2f} points of accuracy"
+    return f"{method}, which is not trained, is {points} {side} {rival}"
 
 
 def _figures(

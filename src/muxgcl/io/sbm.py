@@ -39,7 +39,7 @@ class Sbm:
         classes: how many classes.
         features: words in the vocabulary.
         degree: neighbours of a node on average, up to repeated draws.
-        homophily: share of edges that stay in the class for certain.
+        homophily: share of edges drawn within a class; the others may end anywhere.
         words: of a node, up to repeated draws.
         signal: share of a node's words that come from its class.
         seed: the one source of chance.

@@ -17,7 +17,7 @@ alone. A tile takes the same nodes from `shared` views side by side and computes
 once.
 
 **Parts.** Where there are fewer blocks than SMs, or the last wave of programs would be
-nearly empty, the tiles of a block are dealt out among several programs. Each writes its own part,
+nearly empty, the tiles of a block are divided among several programs. Each writes its own part,
 and the parts are added in a fixed order: nothing is added atomically, so two runs give the same
 bits.
 

@@ -1,4 +1,4 @@
-"""How the walk over all pairs is dealt out: block sizes, and who gets which tiles.
+"""How the walk over all pairs is divided: block sizes, and which program gets which tiles.
 
 The table holds the fastest of those tried on an H200 (`benchmarks/tune_kernels.py`); where a chip
 has less shared memory, or weights are wide, `choose` makes a block smaller.
@@ -98,7 +98,7 @@ def choose(
 
 
 def split(blocks: int, tiles: int, sms: int = SMS) -> int:
-    """Among how many programs a block's tiles are dealt out: the least time in whole waves."""
+    """Among how many programs a block's tiles are divided: the least time in whole waves."""
 
     def time(parts: int) -> float:
         return math.ceil(blocks * parts / sms) * (tiles / parts + START)

@@ -1,4 +1,4 @@
-"""How the rows of a sparse matrix are dealt out to the programs of a GPU."""
+"""How the rows of a sparse matrix are divided among the programs of a GPU."""
 
 from dataclasses import dataclass, replace
 from typing import Self

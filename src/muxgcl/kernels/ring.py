@@ -11,7 +11,7 @@ $$\ell = \frac1n \sum_i \log W_i/x_i, \qquad \partial \ell/\partial S_i = \frac1
 so that a worker's share of the loss, and the gradients of its own rows, are those of one process.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -46,7 +46,7 @@ class Workers:
 
     rank: int
     world: int
-    sampling: Sampling = Sampling()  # noqa: RUF009  it is frozen
+    sampling: Sampling = field(default_factory=Sampling)
     wire: torch.dtype | None = None
     group: dist.ProcessGroup | None = None
 

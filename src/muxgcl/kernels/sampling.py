@@ -102,12 +102,12 @@ class Sample:
     end: int | None = None
 
     def part(self, begin: int, end: int) -> "Sample":
-        """The same sample with these anchors alone to care for."""
+        """The same sample, of which only these anchors count in the loss."""
         return replace(self, begin=begin, end=end)
 
     @property
     def own(self) -> tuple[int, int]:
-        """The anchors to care for."""
+        """The anchors that count in the loss."""
         return self.begin, self.anchors if self.end is None else self.end
 
     def take(self, table: Nodes) -> Candidates:
@@ -170,7 +170,7 @@ class Sample:
         return sums * ((self.of - 1) / others).repeat(views[0])
 
     def take_own(self, table: Nodes) -> Candidates:
-        """The rows of the anchors to care for, out of those of the sample."""
+        """The rows of the anchors that count, out of those of the sample."""
         return self._some(table, *self.own)
 
     def _some(self, table: Nodes, begin: int, end: int) -> Candidates:

@@ -165,7 +165,7 @@ class MultiplexPatchContrast(nn.Module):
     ) -> Scalar:
         """View 1 weighs its pairs by the transposed weights of view 2."""
         if not isinstance(sample, Sample | None):
-            raise UserError("direction released cannot be dealt out to workers; paper can be")
+            raise UserError("direction released cannot be divided among workers; paper can")
         losses = []
         views = zip(anchors.chunk(2), reversed(keys.chunk(2)), strict=True)
         weights = self._weight(far, near), self._weight(near, far)

@@ -37,13 +37,13 @@ from muxgcl.shapes import Nodes, Scalar
 class BgrlConfig:
     """Settings of BGRL."""
 
-    widths: tuple[int, ...] = (512, 256)
+    widths: tuple[int, ...] = (512, 256)  # of the layers; the last is that of the embedding
     predictor: int = 512  # width inside the predictor
-    drop_edges: tuple[float, float] = (0.3, 0.3)
-    mask_features: tuple[float, float] = (0.2, 0.2)
+    drop_edges: tuple[float, float] = (0.3, 0.3)  # share of edges dropped, in each view
+    mask_features: tuple[float, float] = (0.2, 0.2)  # share of feature columns masked, in each view
     momentum: float = 0.99  # of the target at the first step; 1 at the last
     warm_up: float = 0.1  # share of the training in which the learning rate rises
-    batch_norm_momentum: float = 0.01
+    batch_norm_momentum: float = 0.01  # of its running statistics, as torch counts it
     row_normalize: bool = False  # divide each row of features by its sum, as the authors do
 
 

@@ -29,11 +29,11 @@ from muxgcl.shapes import Nodes, Scalar
 class CcaSsgConfig:
     """Settings of CCA-SSG; both views are drawn at the same rates."""
 
-    layers: int = 2
+    layers: int = 2  # of the encoder
     width: int = 512  # of the embedding and between layers
     activation: Activation = "relu"  # between layers
-    drop_edges: float = 0.4
-    mask_features: float = 0.1
+    drop_edges: float = 0.4  # share of edges dropped, in each view
+    mask_features: float = 0.1  # share of feature columns masked, in each view
     decorrelation: float = 1e-3  # lambda
     row_normalize: bool = False  # divide each row of features by its sum
 

@@ -45,16 +45,16 @@ ENTRIES = 8  # of a column of a sparse sketch: fewer leave rows of P empty
 class CostaConfig:
     """Settings of COSTA."""
 
-    layers: int = 2
+    layers: int = 2  # of the encoder
     width: int = 256  # of the embedding and between layers
     projection: int = 256  # width inside the projector
     projection_out: int | None = None  # width of what is contrasted; `width` by default
-    activation: Activation = "relu"
-    drop_edges: tuple[float, float] = (0.2, 0.4)
-    mask_features: tuple[float, float] = (0.3, 0.3)
-    temperature: float = 0.4
+    activation: Activation = "relu"  # of the encoder
+    drop_edges: tuple[float, float] = (0.2, 0.4)  # share of edges dropped, in each view
+    mask_features: tuple[float, float] = (0.3, 0.3)  # share of feature columns masked, in each view
+    temperature: float = 0.4  # of the contrast; a lower one is sharper
     ratio: float = 0.5  # rows of the sketch for each node
-    sketch: Literal["gaussian", "sparse"] = "gaussian"
+    sketch: Literal["gaussian", "sparse"] = "gaussian"  # `sparse` is linear in the nodes
     row_normalize: bool = False  # divide each row of features by its sum, as the authors do
 
     def __post_init__(self) -> None:

@@ -32,7 +32,7 @@ MIXER = 0x9E3779B97F4A7C15 - (1 << 64)  # an odd number that spreads keys over 6
 class DeepwalkConfig:
     """Settings of DeepWalk."""
 
-    width: int = 128
+    width: int = 128  # of the embedding
     walk_length: int = 20  # nodes, the first included
     walk_context: int = 10  # nodes of a walk closer than this are a pair
     walks: int = 1024  # in one step

@@ -29,8 +29,8 @@ from muxgcl.shapes import NodeIndex, Nodes, Scalar
 class DgiConfig:
     """Settings of DGI."""
 
-    width: int = 512
-    activation: Activation = "prelu"
+    width: int = 512  # of the embedding
+    activation: Activation = "prelu"  # of the encoder
     row_normalize: bool = False  # divide each row of features by its sum, as the authors do
 
 

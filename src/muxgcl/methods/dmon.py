@@ -39,8 +39,8 @@ from muxgcl.sparse import SparseMatrix
 class DmonConfig:
     """Settings of DMoN."""
 
-    width: int = 64
-    clusters: int = 16
+    width: int = 64  # of the embedding
+    clusters: int = 16  # how many
     dropout: float = 0.5  # of the assignment's logits
     collapse_weight: float = 1.0  # gamma
     output: Literal["hidden", "clusters"] = "hidden"  # embed by Z or by S

@@ -24,7 +24,7 @@ from muxgcl.shapes import Nodes, Scalar
 class GaeConfig:
     """Settings of GAE and VGAE."""
 
-    width: int = 128
+    width: int = 128  # of the embedding
     hidden: int = 256  # width after the first layer
 
     def __post_init__(self) -> None:

@@ -29,10 +29,10 @@ class GbtConfig:
     """Settings of G-BT; both views are drawn at the same rates."""
 
     width: int = 256  # of the embedding; between layers it is twice that
-    drop_edges: float = 0.3
-    mask_features: float = 0.2
+    drop_edges: float = 0.3  # share of edges dropped, in each view
+    mask_features: float = 0.2  # share of feature columns masked, in each view
     warm_up: float = 0.1  # share of the training in which the learning rate rises
-    batch_norm_momentum: float = 0.01
+    batch_norm_momentum: float = 0.01  # of its running statistics, as torch counts it
     row_normalize: bool = False  # divide each row of features by its sum, as the authors do
 
 

@@ -27,14 +27,14 @@ from muxgcl.shapes import Nodes, Scalar
 class GcaConfig:
     """Settings of GCA."""
 
-    centrality: Centrality = "degree"
-    layers: int = 2
+    centrality: Centrality = "degree"  # what is central by it is dropped less often
+    layers: int = 2  # of the encoder
     width: int = 256  # of the embedding; between layers it is twice that
     projection: int = 64  # width inside the projector
-    activation: Activation = "relu"
-    drop_edges: tuple[float, float] = (0.3, 0.5)
-    mask_features: tuple[float, float] = (0.1, 0.1)
-    temperature: float = 0.3
+    activation: Activation = "relu"  # of the encoder
+    drop_edges: tuple[float, float] = (0.3, 0.5)  # share of edges dropped, in each view
+    mask_features: tuple[float, float] = (0.1, 0.1)  # share of feature columns masked, in each view
+    temperature: float = 0.3  # of the contrast; a lower one is sharper
     row_normalize: bool = False  # divide each row of features by its sum, as the authors do
 
 

@@ -40,7 +40,7 @@ from muxgcl.shapes import Nodes, PerFeature, PerNode, Scalar
 class GgdConfig:
     """Settings of GGD."""
 
-    width: int = 512
+    width: int = 512  # of the embedding
     mask_features: float = 0.2  # share of the columns set to 0 at each step
     hops: int = 5  # k; 0 leaves the propagated part of the embedding out
     slope_each: bool = False  # a slope of PReLU for each column, as on Amazon, instead of one

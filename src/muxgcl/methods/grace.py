@@ -21,14 +21,14 @@ from muxgcl.shapes import Nodes, Scalar
 class GraceConfig:
     """Settings of GRACE."""
 
-    layers: int = 2
+    layers: int = 2  # of the encoder
     width: int = 128  # of the embedding; between layers it is twice that
     projection: int = 128  # width inside the projector
     projection_out: int | None = None  # width of what is contrasted; `width` by default
-    activation: Activation = "relu"
-    drop_edges: tuple[float, float] = (0.2, 0.4)
-    mask_features: tuple[float, float] = (0.3, 0.4)
-    temperature: float = 0.4
+    activation: Activation = "relu"  # of the encoder
+    drop_edges: tuple[float, float] = (0.2, 0.4)  # share of edges dropped, in each view
+    mask_features: tuple[float, float] = (0.3, 0.4)  # share of feature columns masked, in each view
+    temperature: float = 0.4  # of the contrast; a lower one is sharper
     readout: Kind = "last"  # how the scales become the embedding
     readout_weights: tuple[float, ...] = ()  # for `all`, one a scale; none: all weigh 1
     readout_features: float = 0.0  # weight of propagated features as one more block

@@ -47,14 +47,14 @@ Belonging = Float[Tensor, "n k"]
 class HomoGclConfig:
     """Settings of HomoGCL; both views are drawn at the same rates."""
 
-    layers: int = 2
+    layers: int = 2  # of the encoder
     width: int = 256  # of the embedding; between layers it is twice that
     projection: int = 0  # width inside the projector; 0 contrasts the embeddings themselves
     activation: Activation = "relu"  # between layers, not after the last
-    drop_edges: float = 0.4
-    mask_features: float = 0.1
-    temperature: float = 0.5
-    clusters: int = 10
+    drop_edges: float = 0.4  # share of edges dropped, in each view
+    mask_features: float = 0.1  # share of feature columns masked, in each view
+    temperature: float = 0.5  # of the contrast; a lower one is sharper
+    clusters: int = 10  # of k-means, that say which neighbours are positives
     cluster_steps: int = 20  # of k-means, in every epoch
     cluster_temperature: float = 0.001  # sigma: how soft clusters are, in squared distance
     mean_neighbors: bool = False  # average the neighbours' part of the positives instead of its sum

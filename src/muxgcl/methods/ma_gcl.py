@@ -46,12 +46,12 @@ Counts = Int[Tensor, " layers"]  # of propagation steps
 class MaGclConfig:
     """Settings of MA-GCL."""
 
-    layers: int = 2
+    layers: int = 2  # of the encoder
     width: int = 512  # of the embedding and between layers
-    activation: Activation = "relu"
-    drop_edges: tuple[float, float] = (0.4, 0.4)
-    mask_features: tuple[float, float] = (0.5, 0.5)
-    temperature: float = 0.4
+    activation: Activation = "relu"  # of the encoder
+    drop_edges: tuple[float, float] = (0.4, 0.4)  # share of edges dropped, in each view
+    mask_features: tuple[float, float] = (0.5, 0.5)  # share of feature columns masked, in each view
+    temperature: float = 0.4  # of the contrast; a lower one is sharper
     steps_one: tuple[int, int] = (0, 1)  # fewest and most propagation steps of a layer, first view
     steps_two: tuple[int, int] = (0, 7)  # the same, second view
     embed_steps: int = 2  # of every layer, for the embedding

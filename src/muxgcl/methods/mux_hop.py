@@ -64,20 +64,21 @@ class MuxHopConfig(AffinityConfig):
     convolutions: int = 0  # how many of its first blocks also see a node's neighbours
     hidden: int = 2048  # width between its blocks
     width: int = 1024  # of each scale
-    norm: Norm = "layer"
+    norm: Norm = "layer"  # at the end of each block of the perceptron
     zero_bias: bool = False  # biases begin at zero: nodes differ from the start
     row_normalize: bool = True  # divide each row of features by its sum
     drop_features: float = 0.4  # share of single entries, in each view
     dropout: float = 0.4  # between the perceptron's blocks
-    drop_edges: tuple[float, float] = (0.4, 0.4)
+    drop_edges: tuple[float, float] = (0.4, 0.4)  # share of edges dropped, in each view
+    fanout: int = 0  # neighbours of a node that a hop of a sampled step looks at; 0: all
     projection: int = 256  # width inside the projector
     projection_out: int = 128  # width of what is contrasted
-    temperature: float = 0.3
-    scale_weights: tuple[float, ...] = (0.5, 0.25, 0.25)
-    anchors: Anchors = "last"
-    likelihood: Likelihood = "half"
+    temperature: float = 0.3  # of the contrast; a lower one is sharper
+    scale_weights: tuple[float, ...] = (0.5, 0.25, 0.25)  # of the contrasts, scale 0 first
+    anchors: Anchors = "last"  # scales that are anchors: the last, or each of them
+    likelihood: Likelihood = "half"  # a cosine c as an affinity: (1 + c) / 2, max(0, c) or c
     ema: float = 0.0  # how much the average of the weights keeps of itself; 0: no average
-    readout: Kind = "all"
+    readout: Kind = "all"  # how the scales become the embedding
     readout_weights: tuple[float, ...] = ()  # one a scale; none: all weigh 1
     readout_features: float = 0.0  # weight of propagated features beside the scales
     readout_raw: float = 0.0  # weight of the features as they are beside the scales
@@ -86,6 +87,8 @@ class MuxHopConfig(AffinityConfig):
         AffinityConfig.__post_init__(self)
         if self.hops < 1:
             raise UserError(f"hops must be at least 1, got {self.hops}")
+        if self.fanout < 0:
+            raise UserError(f"fanout must be at least 0 (all neighbours), got {self.fanout}")
         if len(self.scale_weights) != self.hops + 1:
             raise UserError(
                 f"scale_weights needs one number for each of the {self.hops + 1} scales "
@@ -207,7 +210,8 @@ class MuxHop(Method):
         They are ready for the projector's second part; without `mixed`, as f leaves them.
         """
         below = self.cfg.convolutions  # so many hops are inside f
-        field = Field.of(propagation, rows, below + max(wanted))
+        fanout = self.cfg.fanout if mixed else 0
+        field = Field.of(propagation, rows, below + max(wanted), fanout)
 
         def start(rows: NodeIndex) -> Candidates:
             features = rows_of(graph.aligned_features, rows % graph.num_nodes)

@@ -36,8 +36,8 @@ from muxgcl.shapes import Nodes, Scalar
 class MvgrlConfig:
     """Settings of MVGRL."""
 
-    width: int = 512
-    activation: Activation = "prelu"
+    width: int = 512  # of the embedding
+    activation: Activation = "prelu"  # of the encoder
     alpha: float = 0.2  # of the diffusion: how often it returns to its start
     neighbours: int = 128  # the diffusion keeps at most this many entries a row
     threshold: float = 0.0  # the diffusion drops smaller entries

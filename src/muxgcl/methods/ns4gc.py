@@ -34,12 +34,12 @@ from muxgcl.shapes import Nodes, Scalar
 class Ns4gcConfig:
     """Settings of NS4GC."""
 
-    layers: int = 2
+    layers: int = 2  # of the encoder
     hidden: int = 256  # width between layers
     width: int = 64  # of the embedding
     activation: Activation = "selu"  # between layers
-    drop_edges: tuple[float, float] = (0.3, 0.3)
-    mask_features: tuple[float, float] = (0.2, 0.2)
+    drop_edges: tuple[float, float] = (0.3, 0.3)  # share of edges dropped, in each view
+    mask_features: tuple[float, float] = (0.2, 0.2)  # share of feature columns masked, in each view
     threshold: float = 0.6  # s
     temperature: float = 0.1  # tau
     neighbors: float = 1.0  # lambda

@@ -52,16 +52,16 @@ TINY = 1e-12
 class ProGclConfig:
     """Settings of ProGCL."""
 
-    mode: Literal["weight", "mix"] = "weight"
+    mode: Literal["weight", "mix"] = "weight"  # weigh negatives, or mix the hardest ones
     centrality: Literal["none", "degree", "pagerank", "eigenvector"] = "eigenvector"
-    layers: int = 2
+    layers: int = 2  # of the encoder
     width: int = 128  # of the embedding; between layers it is twice that
     projection: int = 128  # width inside the projector
     projection_out: int | None = None  # width of what is contrasted; `width` by default
-    activation: Activation = "rrelu"
-    drop_edges: tuple[float, float] = (0.6, 0.3)
-    mask_features: tuple[float, float] = (0.2, 0.3)
-    temperature: float = 0.2
+    activation: Activation = "rrelu"  # of the encoder
+    drop_edges: tuple[float, float] = (0.6, 0.3)  # share of edges dropped, in each view
+    mask_features: tuple[float, float] = (0.2, 0.3)  # share of feature columns masked, in each view
+    temperature: float = 0.2  # of the contrast; a lower one is sharper
     warm_up: float = 0.2  # share of the training that is GRACE
     false_share: float = 0.05  # of the negatives, where the mixture's fit begins
     fit_steps: int = 10  # of expectation maximisation

@@ -13,9 +13,9 @@ from muxgcl.shapes import Scalar
 class RandomGcnConfig:
     """Settings of the untrained encoder."""
 
-    layers: int = 2
+    layers: int = 2  # of the encoder
     width: int = 256  # of the embedding; between layers it is twice that
-    activation: Activation = "relu"
+    activation: Activation = "relu"  # of the encoder
 
 
 class RandomGcn(Method):

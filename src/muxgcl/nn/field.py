@@ -2,7 +2,9 @@ r"""Only what some rows depend on: each layer at the nodes that the next one loo
 
 Row i of layer k is $(\hat A U^{(k-1)})_i W_k$, so the rows $R_L$ that are wanted need the rows
 $R_{L-1}$ = their neighbours (by edges that were not dropped) of the layer below, and so on down to
-$R_0$. Nothing is sampled: the rows come out as they would from the whole graph.
+$R_0$. The rows come out as they would from the whole graph, unless a `fanout` is given: then a row
+looks at no more than so many of its $d$ neighbours, drawn afresh, and each of those weighs $d$ over
+their number. The mean over draws is the row of the whole graph.
 
 How many rows that are changes from step to step, so such a step cannot be captured. A CPU gains by
 it always; a GPU where the whole graph's tables would be large.
@@ -33,11 +35,11 @@ class Field:
     hops: list[SparseMatrix]
 
     @classmethod
-    def of(cls, propagation: SparseMatrix, rows: Rows, layers: int) -> "Field":
-        """The field of these rows of a (stacked) view, so many layers deep."""
+    def of(cls, propagation: SparseMatrix, rows: Rows, layers: int, fanout: int = 0) -> "Field":
+        """The field of these rows of a (stacked) view, so many layers deep; fanout 0 has no end."""
         found, hops = [rows], []
         for _ in range(layers):
-            hop, below = neighbours(propagation.matrix, found[-1])
+            hop, below = neighbours(propagation.matrix, found[-1], fanout)
             found.append(below)
             hops.append(hop)
         return cls(found[::-1], hops[::-1])
@@ -49,12 +51,14 @@ class Field:
         return table[torch.searchsorted(self.rows[layer], self.rows[-1])]
 
 
-def neighbours(matrix: Csr, rows: Rows) -> tuple[SparseMatrix, Int[Tensor, " m"]]:
+def neighbours(matrix: Csr, rows: Rows, fanout: int = 0) -> tuple[SparseMatrix, Int[Tensor, " m"]]:
     """The rows of a matrix with the columns they use, and which columns these are.
 
     A row's own column is always among them; entries that weigh 0 do not count.
     """
     row, col, value = _entries(matrix, rows)
+    if fanout:
+        row, col, value = _thinned(row, col, value, rows, fanout)
     used = torch.zeros(matrix.columns, dtype=torch.bool, device=rows.device)
     used[col] = True
     used[rows] = True
@@ -62,6 +66,25 @@ def neighbours(matrix: Csr, rows: Rows) -> tuple[SparseMatrix, Int[Tensor, " m"]
     place = torch.zeros(matrix.columns, dtype=torch.long, device=rows.device)
     place[below] = torch.arange(len(below), device=rows.device)
     return _matrix(row, place[col], value, (len(rows), len(below))), below
+
+
+def _thinned(
+    row: Entries, col: Entries, value: Float[Tensor, " e"], rows: Rows, fanout: int
+) -> tuple[Int[Tensor, " k"], Int[Tensor, " k"], Float[Tensor, " k"]]:
+    """At most `fanout` entries of each row beside its own column, scaled to the same mean."""
+    chance = torch.rand(len(row), device=row.device, dtype=torch.float64)
+    chance[col == rows[row]] = -1  # first in its row, and always kept
+    order = (2 * row + chance).argsort()  # rows stay together
+    row, col, value = row[order], col[order], value[order]
+    own = (col == rows[row]).long()
+    pointer = row_pointer(row, len(rows))
+    place = torch.arange(len(row), device=row.device) - pointer[row]
+    mine = torch.zeros_like(rows).index_add_(0, row, own)  # 1 where a row has its own column
+    others = pointer.diff() - mine
+    kept = place - mine[row] < fanout
+    scale = (others / others.clamp(1, fanout)).to(value.dtype)[row]
+    value = torch.where(own.bool(), value, value * scale)
+    return row[kept], col[kept], value[kept]
 
 
 def rows_of(

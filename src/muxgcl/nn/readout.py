@@ -31,13 +31,20 @@ class Settings(Protocol):
     """The settings of a method that choose its readout."""
 
     @property
-    def readout(self) -> Kind: ...  # noqa: D102
+    def readout(self) -> Kind:
+        """How the scales become the embedding."""
+
     @property
-    def readout_weights(self) -> tuple[float, ...]: ...  # noqa: D102
+    def readout_weights(self) -> tuple[float, ...]:
+        """For `all`, one a scale; none: all weigh 1."""
+
     @property
-    def readout_features(self) -> float: ...  # noqa: D102
+    def readout_features(self) -> float:
+        """Weight of propagated features as one more block."""
+
     @property
-    def readout_raw(self) -> float: ...  # noqa: D102
+    def readout_raw(self) -> float:
+        """Weight of the features as they are as one more block."""
 
 
 class Readout:

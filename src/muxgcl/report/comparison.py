@@ -36,7 +36,7 @@ def compare(records: Sequence[RunRecord], path: str | Path) -> None:
         f'<header><button type="button" class="theme" id="theme">Dark</button><h1>{title}</h1>'
         f'<p class="lead">{text(", ".join(names))}</p></header><main>'
         f"{''.join(_sections(records, names, data))}</main>"
-        "<footer>Made by muxgcl. This file is complete in itself: it asks nothing of any network."
+        "<footer>Made by muxgcl. This file is complete in itself: it loads nothing from a network."
         "</footer>"
     )
     write_text(Path(path), document(title, body, data, ("map.js", "compare.js")))

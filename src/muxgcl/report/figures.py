@@ -51,7 +51,7 @@ PLOTS = (
         "loss",
         "Loss by scale",
         "What training minimises, epoch by epoch, in total and for each scale; a curve that has "
-        "gone flat has little more to learn. Where curves coincide, the broken ones lie above.",
+        "gone flat has little more to learn. Where curves coincide, dashed ones lie on top.",
         no_metrics,
         loss,
     ),

@@ -50,7 +50,7 @@ def _body(record: RunRecord, data: dict[str, Any] | None) -> str:
         f"<nav>{links}</nav></header>"
         f"<main><noscript>The map needs JavaScript; the figures below do not.</noscript>"
         f"{_tiles(record)}{_verdict(record)}{''.join(parts)}</main>"
-        "<footer>Made by muxgcl. This file is complete in itself: it asks nothing of any network."
+        "<footer>Made by muxgcl. This file is complete in itself: it loads nothing from a network."
         "</footer>"
     )
 
@@ -58,7 +58,7 @@ def _body(record: RunRecord, data: dict[str, Any] | None) -> str:
 def _lead(record: RunRecord) -> str:
     what = f"{text(record.title)}. " if record.folder else ""
     if record.embedding is None:
-        return f"{what}This run has not come to its embeddings yet."
+        return f"{what}This run has no embeddings yet."
     return (
         f"{what}Each node of the graph became {record.embedding.shape[1]} numbers, its embedding, "
         "learned without looking at any label. Nodes that play a similar part get similar numbers."

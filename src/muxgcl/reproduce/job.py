@@ -54,6 +54,7 @@ LATER = {
     "readout_features": 0.0,
     "readout_raw": 0.0,
     "zero_bias": False,
+    "fanout": 0,
 }
 # what a variant changes in its method's settings
 VARIANTS: dict[str, Callable[[Any], Overrides]] = {

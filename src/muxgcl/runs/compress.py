@@ -78,7 +78,7 @@ def leading(products: Float[Tensor, "d d"], width: int) -> Columns:
 
 
 def iterated(table: Nodes, width: int, device: torch.device) -> Columns:
-    """The same by subspace iteration: what is multiplied often enough turns to the leading ones."""
+    """The same by subspace iteration: repeated products turn any start to the leading ones."""
     columns = table.shape[1]
     generator = torch.Generator().manual_seed(0)
     size = min(columns, width + SPARE)

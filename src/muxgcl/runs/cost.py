@@ -206,6 +206,7 @@ def choose_sampling(
     graph: Graph,
     rates: Rates | None = None,
     *,
+    exact: bool = True,
     patience: float = PATIENCE,
     memory: float | None = None,
 ) -> Chosen:
@@ -215,15 +216,16 @@ def choose_sampling(
         plan: what is to be trained; its own sampling is not looked at.
         graph: on which.
         rates: what `calibrate` found.
+        exact: whether the exact contrast may be chosen.
         patience: seconds that a training may take.
         memory: bytes that it may take; by default what is free.
     """
     rates = rates or calibrate(plan, graph)
     memory = available(plan) if memory is None else memory
-    exact = estimate(replace(plan, anchors=None, keys=None), graph, rates)
-    if exact.seconds <= patience and exact.bytes <= memory:
-        return Chosen(Sampling(), exact, "the exact contrast of all nodes is affordable")
-    why = f"the exact contrast would take {str(exact).removeprefix('about ')}"
+    whole = estimate(replace(plan, anchors=None, keys=None), graph, rates)
+    if exact and whole.seconds <= patience and whole.bytes <= memory:
+        return Chosen(Sampling(), whole, "the exact contrast of all nodes is affordable")
+    why = f"the exact contrast would take {str(whole).removeprefix('about ')}"
     for size in SIZES:
         if size < graph.num_nodes:
             cost = estimate(replace(plan, anchors=size, keys=size), graph, rates)

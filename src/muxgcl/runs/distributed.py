@@ -1,7 +1,7 @@
 """One training on many workers, as `torchrun` starts them: Gloo between CPUs, NCCL between GPUs.
 
 Every worker has the graph, the weights and the same random numbers, so all of them encode the same
-views. The quadratic part, the contrast, is dealt out (`kernels/ring.py`). A worker's backward pass
+views. The quadratic part, the contrast, is divided (`kernels/ring.py`). A worker's backward pass
 therefore finds its share of every gradient; the shares are added up, and all take the same step.
 The first worker alone writes, and a checkpoint holds no trace of how many there were.
 """
@@ -103,7 +103,7 @@ def check(workers: Workers, plan: Plan, graph: Graph) -> None:
     kind = METHODS[plan.method]
     if not kind.samples:
         able = ", ".join(name for name, kind in METHODS.items() if kind.samples)
-        raise UserError(f"{plan.method} cannot be dealt out to workers; these can be: {able}")
+        raise UserError(f"{plan.method} cannot be divided among workers; these can: {able}")
     nodes = min(plan.anchors or graph.num_nodes, graph.num_nodes)
     if workers.world > nodes:
         what = "anchors" if plan.anchors else "nodes"

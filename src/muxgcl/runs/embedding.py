@@ -13,7 +13,7 @@ ALIKE = 1e-6  # of the largest entry: rows that differ by less are the same
 
 
 class NonFiniteEmbedding(UserError):
-    """An embedding that is not a number is none: it leaves by no door."""
+    """The embedding holds NaN or infinity; nothing is returned and no file is written."""
 
 
 def embed(method: Method, graph: Graph) -> Tensor:

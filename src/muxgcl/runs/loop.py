@@ -24,7 +24,7 @@ GPU_BLOCK = 25  # epochs between two looks at the device
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What one epoch left behind."""
+    """What one epoch came to."""
 
     number: int  # from 1
     terms: dict[str, float]

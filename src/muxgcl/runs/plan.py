@@ -191,7 +191,7 @@ def build(
     if graph.kinds is not None and not find_method(plan.method).kinds:
         able = ", ".join(name for name, kind in METHODS.items() if kind.kinds)
         raise UserError(
-            f"{plan.method} knows no directed edges and no types of edges (--directed, "
+            f"{plan.method} supports neither directed edges nor types of edges (--directed, "
             f"--edge-type); {able} does"
         )
     context = Context(

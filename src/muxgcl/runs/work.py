@@ -138,7 +138,8 @@ def _sizes(
         return [2 * graph.num_nodes] * (layers + 1), [2 * len(graph.adjacency.col)] * layers
     with seeded(0):  # one draw stands for all
         views = stacked_propagation(graph, plan.settings.drop_edges)
-        field = Field.of(views, sampled.rows(2), layers)
+        fanout = getattr(plan.settings, "fanout", 0)
+        field = Field.of(views, sampled.rows(2), layers, fanout)
     return [len(rows) for rows in field.rows], [len(hop.matrix.col) for hop in field.hops]
 
 

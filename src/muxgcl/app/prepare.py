@@ -1,5 +1,6 @@
 """What all seeds of a run share: the graph, the settings and what they will take."""
 
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
 from muxgcl.app.source import Source
 from muxgcl.errors import UserError
+from muxgcl.evaluate import development_hash
 from muxgcl.graph import Graph
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import check_scoring, labels_of
-from muxgcl.runs.searched import searched_elsewhere
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +56,7 @@ class Job:
         """What was done to the data, what `auto` picked and why, what is missing, what it takes."""
         notes = [*self.loaded.notes]
         notes += [f"{c.key} = {c.value}: {c.reason}" for c in self.plan.choices]
-        if warning := searched_elsewhere(self.plan.preset, self.labels):
+        if warning := _searched_elsewhere(self.plan.preset, self.labels):
             notes.append(warning)
         if self.options.score and self.labels is None:
             notes.append("no labels, so nothing is scored (--labels or --label-column names them)")
@@ -127,6 +128,23 @@ def prepare(
                 tensors,
                 exact=options.exact,
                 always=always,
+                given=options.overrides,
                 on_measure=lambda: observer.phase("estimating"),
             )
     return Job(options, source, loaded, tensors, found, observer, workers, tuple(unscored))
+
+
+def _searched_elsewhere(preset: str, labels: NDArray[Any] | None) -> str | None:
+    """A warning where settings were searched by labels of another development half.
+
+    `muxgcl tune` writes the hash of the half that its search read into the file of settings.
+    """
+    if labels is None or not preset.endswith(".toml"):
+        return None
+    searched = tomllib.loads(Path(preset).read_text(encoding="utf-8")).get("development")
+    if searched is None or searched == development_hash(labels):
+        return None
+    return (
+        f"{preset} was searched on another graph, or on this one with other labels or another "
+        "order of its nodes; if it is the same graph, the search may have read labels of test nodes"
+    )
