@@ -21,11 +21,14 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 from cli_cases import command_line, write_files
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
 import muxgcl.cli.reproduce
 import muxgcl.reproduce.records
@@ -37,15 +40,28 @@ from muxgcl.reproduce.records import RecordStore
 from muxgcl.reproduce.runner import Runner
 from muxgcl.runs.environment import commit, versions
 from muxgcl.runs.folder import Run
+from muxgcl.tune import shared
+from muxgcl.tune.study import START, counts
 
 TRAIN = [
     "--method", "grace", "--preset", "quick", "--set", "width=8", "--set", "projection=8",
     "--epochs", "3", "--quiet", "--device", "cpu",
 ]  # fmt: skip
+HOP = [
+    "--method", "mux-hop", "--preset", "quick", "--set", "width=8", "--set", "hidden=8", "--set",
+    "affinity=none", "--epochs", "2", "--quiet", "--device", "cpu",
+]  # fmt: skip
 COMMANDS = (
-    "run", "train", "embed", "evaluate", "cluster", "links", "report", "tune", "reproduce", "make",
+    "run", "run --overwrite", "train", "embed", "embed to FAISS", "embed --new-nodes", "export",
+    "evaluate", "evaluate --labels", "cluster", "links", "report", "tune", "tune --storage",
+    "reproduce", "make",
 )  # fmt: skip
-NEEDS_A_RUN = ("embed", "evaluate", "cluster", "links", "report")
+NEEDS_A_RUN = {*COMMANDS} - {"run", "train", "tune", "tune --storage", "reproduce", "make"}
+PACKAGES = {"embed to FAISS": "faiss", "export": "onnx"}  # that a command needs beside our own
+MADE = {
+    "embed": "z.csv", "embed to FAISS": "z.faiss", "embed --new-nodes": "z.csv", "export": "f.onnx",
+    "cluster": "clusters.csv", "links": "links.csv",
+}  # fmt: skip
 PARTS = "*".join(PART)  # temporary files, which go once they are old
 SIZES = (0, 64, 400, 1000, 2500, 5000, 9000, 20_000, 60_000)  # bytes that a file may take
 
@@ -100,14 +116,8 @@ def counted(act: Callable[[int, str], None]) -> Iterator[None]:
         hook.setattr(os, "rename", watched(os.rename, None))
         for module in (muxgcl.runs.folder, muxgcl.reproduce.records):
             hook.setattr(module, "append_lines", watched(append_lines, half_a_line))
-        try:
-            from optuna.storages.journal import JournalFileBackend
-
-            hook.setattr(
-                JournalFileBackend, "append_logs", watched(JournalFileBackend.append_logs, None)
-            )
-        except ImportError:
-            pass
+        append = JournalFileBackend.append_logs
+        hook.setattr(JournalFileBackend, "append_logs", watched(append, None))
         yield
 
 
@@ -130,11 +140,24 @@ class Case:
         self.name, self.files = name, folder / "files"
         self.files.mkdir(parents=True)
         write_files(self.files)
-        (self.files / "pairs.csv").write_text("from,to\nn1,n2\nn3,n9\n")
+        self.more = folder / "more"
+        self.more.mkdir()
+        rows = (self.files / "nodes.csv").read_text().splitlines()
+        new = rows[1].replace("n0,", "new,", 1)
+        for name, lines in {
+            "pairs": ["from,to", "n1,n2", "n3,n9"],
+            "new": [rows[0], new],
+            "new-edges": ["from,to", "new,n1", "n4,new"],
+            "labels": ["id,kind", *(f"n{i},{'ab'[i % 2]}" for i in range(60))],
+        }.items():
+            (self.more / f"{name}.csv").write_text("\n".join(lines) + "\n")
 
     def prepare(self, out: Path) -> None:
         if self.name in NEEDS_A_RUN:
-            words = ["run", *self.graph, *TRAIN, "--no-report", "--splits", "1", "--out", str(out)]
+            train = HOP if self.name == "export" else TRAIN
+            seed = "1" if self.name == "run --overwrite" else "0"
+            words = ["run", *self.graph, *train, "--no-report", "--splits", "1", "--seed", seed]
+            words += ["--out", str(out)]
             assert quietly(words)[0] == 0
 
     @property
@@ -146,16 +169,32 @@ class Case:
         more = ["--resume"] if again and (out / "config.toml").is_file() else []
         return {
             "run": ["run", *run, "--splits", "1", "--no-report", *more],
+            "run --overwrite": ["run", *run, "--splits", "1", "--no-report", "--overwrite"],
             "train": ["train", *run, *more],
             "embed": ["embed", str(out), *self.graph, "--out", str(out / "z.csv")],
+            "embed to FAISS": ["embed", str(out), *self.graph, "--out", str(out / "z.faiss")],
+            "embed --new-nodes": [
+                "embed", str(out), "--new-nodes", str(self.more / "new.csv"),
+                "--new-edges", str(self.more / "new-edges.csv"), "--out", str(out / "z.csv"),
+            ],
+            "export": ["export", str(out), "--out", str(out / "f.onnx")],
             "evaluate": ["evaluate", str(out), "--splits", "1"],
+            "evaluate --labels": [
+                "evaluate", str(out), "--splits", "1", "--labels", str(self.more / "labels.csv"),
+                "--label-column", "kind",
+            ],
             "cluster": ["cluster", str(out), "--repeats", "1"],
-            "links": ["links", str(out), str(self.files / "pairs.csv")],
+            "links": ["links", str(out), str(self.more / "pairs.csv")],
             "report": ["report", str(out)],
             "tune": [
                 "tune", *self.graph, "--method", "grace", "--trials", "2", "--epochs", "1",
                 "--splits", "1", "--set", "width=8", "--device", "cpu", "--quiet",
                 "--study", str(out / "s.study"),
+            ],
+            "tune --storage": [
+                "tune", *self.graph, "--method", "grace", "--trials", "2", "--epochs", "1",
+                "--splits", "1", "--set", "width=8", "--device", "cpu", "--quiet",
+                "--study", "s", "--storage", str(out / "j"), "--out", str(out / "s.toml"),
             ],
             "reproduce": [
                 "reproduce", "table1", "--datasets", "cora", "--methods", "raw,grace", "--seeds",
@@ -169,10 +208,29 @@ class Case:
         """A graph is made once: a second `make` is refused."""
         return self.name == "make" and (out / "graph").exists()
 
+    def loss(self, out: Path, *, began: bool = True) -> str | None:
+        """What `--overwrite` has cost: the old run is whole until the new one has begun."""
+        if self.name != "run --overwrite":
+            return None
+        run, old = Run(out), Run(out.parent / "old")
+        if not old.exists:
+            self.prepare(old.path)
+        if began and (not run.exists or run.config()["run"]["seed"] != 1):
+            return None
+        if not run.exists or run.config()["run"]["seed"] != 1:
+            return "the old run is gone, and no new one has begun"
+        mine, theirs = run.embeddings()[1], old.embeddings()[1]
+        same = mine.tobytes() == theirs.tobytes() and run.metrics() and run.checkpoint_file.exists()
+        return None if same else "the old run is not whole, and no new one has begun"
+
     def result(self, out: Path) -> Any:
         """All that must be the same, however often it was stopped."""
         if self.name == "tune":
             return (out / "s.toml").read_text().replace(str(out), "")
+        if self.name == "tune --storage":  # points are drawn anew; the first is the same
+            assert (out / "s.toml").is_file()
+            ended = [trial for trial in _trials(out / "j") if counts(trial)]
+            return [len(ended), *(t.user_attrs["figures"] for t in ended if START in t.user_attrs)]
         if self.name == "make":
             return {file.name: file.read_bytes() for file in (out / "graph").iterdir()}
         if self.name == "reproduce":
@@ -186,8 +244,17 @@ class Case:
         ids, z = run.embeddings()
         lines = [(line["epoch"], line["loss"], line["terms"]) for line in run.metrics()]
         found = [ids.tolist(), z.tolist(), lines, run.scores()]
-        made = {"embed": "z.csv", "cluster": "clusters.csv", "links": "links.csv"}.get(self.name)
-        return [*found, (out / made).read_text()] if made else found
+        if self.name == "evaluate --labels":
+            found += [run.nodes()[name].tolist() for name in ("label", "label_names")]
+        made = MADE.get(self.name)
+        return [*found, (out / made).read_bytes()] if made else found
+
+
+def _trials(journal: Path) -> list[Any]:
+    backend = JournalFileBackend(str(journal))
+    study = optuna.load_study(storage=optuna.storages.JournalStorage(backend), study_name="s")
+    found: list[Any] = study.get_trials()
+    return found
 
 
 @contextmanager
@@ -201,6 +268,11 @@ def quick(folder: Path) -> Iterator[None]:
         patch.setattr(tempfile, "tempdir", str(folder))  # what a kill leaves there goes with it
         patch.setattr(muxgcl.runs.fit, "CHECKPOINT_SECONDS", -1.0)
         patch.setattr(muxgcl.cli.reproduce, "Runner", partial(Runner, open_graph=small))
+        for name, seconds in {"GRACE": 0.3, "WAIT": 0.1, "LOOK": 0.05}.items():
+            patch.setattr(shared, name, seconds)  # a dead worker's trial is taken over soon
+        lock = partial(JournalFileOpenLock, grace_period=0.3)  # a dead worker's lock, too
+        patch.setattr(shared, "JournalFileOpenLock", lock)
+        patch.setattr(shared.Shared, "_begin_to_beat", lambda *_: None)  # writes by the clock
         yield
 
 
@@ -227,6 +299,8 @@ def kill_everywhere(name: str, folder: Path) -> Tally:
 
             tally.asked += 1
             tally.stops += in_a_child(work) == -signal.SIGKILL
+            if fault := case.loss(out):
+                tally.faults.append(f"killed {side} write {number}: {fault}")
             for part in out.rglob(PARTS):
                 os.utime(part, (time.time() - 2 * HOUR,) * 2)
             _again(case, out, want, f"killed {side} write {number}", tally)
@@ -265,6 +339,8 @@ def fill_the_disk(name: str, folder: Path) -> Tally:
                 tally.stops += 1
                 if not last.startswith("muxgcl: ") or "File too large" not in last:
                     tally.faults.append(f"{size} bytes: {last}")
+            if fault := case.loss(out, began=size > SIZES[2]):
+                tally.faults.append(f"{size} bytes: {fault}")
             _again(case, out, want, f"{size} bytes", tally)
     return tally
 
@@ -282,9 +358,14 @@ def main() -> None:
     """The whole matrix, told command by command, and recorded."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--record", type=Path, help="append a line of JSON to this file")
+    parser.add_argument("--only", help="one command by its name")
     given = parser.parse_args()
     began, rows, faults = commit(), {}, []
     for name in COMMANDS:
+        if given.only not in (None, name):
+            continue
+        if name in PACKAGES and find_spec(PACKAGES[name]) is None:
+            raise SystemExit(f"{name} needs {PACKAGES[name]}, which is not installed")
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
             killed, full = kill_everywhere(name, Path(one)), fill_the_disk(name, Path(two))
         rows[name] = {
@@ -295,7 +376,7 @@ def main() -> None:
         print(f"{name}: {rows[name]}", flush=True)
     print("\n".join(faults))
     if given.record:
-        totals = {key: sum(row[key] for row in rows.values()) for key in rows["run"]}
+        totals = {key: sum(row[key] for row in rows.values()) for key in next(iter(rows.values()))}
         line = {
             "kind": "kills", **totals, "commands": rows, "commit": began, "versions": versions(),
             "date": datetime.now(UTC).date().isoformat(),

@@ -28,7 +28,10 @@ def begun(
 ) -> list[str]:
     source = Source("toy.csv")
     how = {"resume": resume, "overwrite": overwrite, "command": "muxgcl run toy.csv"}
-    return begin(run, ready, source, loaded, **how)
+    notes, start = begin(run, ready, source, loaded, **how)
+    if start is not None:
+        start()
+    return notes
 
 
 class Heard(Observer):

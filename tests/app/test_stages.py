@@ -189,10 +189,10 @@ def test_a_training_that_fails_clears_a_folder_in_which_nothing_was_done(
 def test_a_stop_of_one_of_several_members_says_which(
     loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stops(job: Any, ready: Any, run: Run, paper: Any) -> Any:
+    def stops(job: Any, ready: Any, run: Run, *rest: Any) -> Any:
         if run.member == len(members) - 1:
             raise Stopped("stopped after epoch 1 of 2", signal.SIGTERM, resumable=False)
-        return real(job, ready, run, paper)
+        return real(job, ready, run, *rest)
 
     real = pipeline.train_stage
     monkeypatch.setattr(pipeline, "train_stage", stops)

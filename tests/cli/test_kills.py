@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from kill_matrix import COMMANDS, fill_the_disk, kill_everywhere
+from kill_matrix import COMMANDS, PACKAGES, fill_the_disk, kill_everywhere
 
 pytestmark = [
     pytest.mark.slow,
@@ -21,6 +21,7 @@ pytestmark = [
 def test_a_command_killed_at_any_write_ends_the_same(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip(PACKAGES.get(name, "muxgcl"))
     monkeypatch.chdir(tmp_path)
     found = kill_everywhere(name, tmp_path)
     assert not found.faults
@@ -31,6 +32,7 @@ def test_a_command_killed_at_any_write_ends_the_same(
 def test_a_command_on_a_disk_that_fills_up_is_one_line_and_then_ends_the_same(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip(PACKAGES.get(name, "muxgcl"))
     monkeypatch.chdir(tmp_path)
     found = fill_the_disk(name, tmp_path)
     assert not found.faults

@@ -1,7 +1,10 @@
 """Changes to files and words, the same for the same seed: bits, bytes, blocks, numbers, values."""
 
+import gzip
+import io
 import json
 import random
+import zipfile
 from typing import Any
 
 BYTES = (b"", b"\0", b"\xff", b"\n", b",", b'"', b"[", b"{", b"-", b"9" * 50, b"\xf0\x9f\x98\x80")
@@ -25,6 +28,21 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         content = _once(content, rng)
     return content
+
+
+def mutated_inside(content: bytes, rng: random.Random) -> bytes:
+    """What is compressed is changed and compressed again, so that its checksum is right."""
+    if content.startswith(b"\x1f\x8b"):
+        return gzip.compress(mutated(gzip.decompress(content), rng))
+    if not content.startswith(b"PK"):
+        return mutated(content, rng)
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(made, "w") as new:
+        chosen = rng.choice(old.namelist())
+        for name in old.namelist():
+            member = old.read(name)
+            new.writestr(name, mutated(member, rng) if name == chosen else member)
+    return made.getvalue()
 
 
 def _once(content: bytes, rng: random.Random) -> bytes:

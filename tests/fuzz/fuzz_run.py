@@ -26,7 +26,8 @@ class TooSlow(BaseException):
 
 def work(name: str, first: int, count: int, pipe: Connection) -> None:
     """Try mutations one after another; each is told before and after."""
-    from fuzz_targets import TARGETS, attempt, keep_whole, mutate
+    from fuzz_target import attempt, keep_whole, mutate
+    from fuzz_targets import TARGETS
 
     def late(*_: object) -> None:
         raise TooSlow

@@ -1,7 +1,7 @@
 """What is fuzzed: whole files to begin with, and what reads them.
 
-A target fails if it raises anything but a `UserError`, or returns something that is not what was
-written and says nothing (`SilentlyWrong`).
+Graphs, finished and unfinished runs, studies, records, presets, options and published files; what a
+trained run is used for is in `fuzz_use.py`.
 """
 
 import io
@@ -11,13 +11,14 @@ import shutil
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from fuzz_mutations import mutated, strange_word
+from fuzz_mutations import strange_word
+from fuzz_target import KEPT, SilentlyWrong, Target, everything, sane, small_graph
+from fuzz_use import USES
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -26,10 +27,7 @@ from planetoid_cases import write_tiny
 
 from muxgcl.cli import commands  # noqa: F401
 from muxgcl.cli.app import run as command_line
-from muxgcl.errors import UserError
-from muxgcl.graph import Graph
 from muxgcl.io import DATASETS, planted
-from muxgcl.io.load import load
 from muxgcl.io.raw_files import read_raw
 from muxgcl.io.schema import read_lines
 from muxgcl.methods import METHODS
@@ -45,65 +43,7 @@ ROOT = Path(__file__).parents[2]
 SETTINGS = {"width": 8, "projection": 8, "epochs": 3}
 
 
-class SilentlyWrong(Exception):
-    """A damaged file was read as something else than what was written."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """Files to change, and what is done with them afterwards."""
-
-    name: str
-    share: float  # of all mutations
-    seed: Callable[[Path], None]  # writes whole files into an empty folder
-    read: Callable[[Path], object]  # of the folder in which one file was changed
-    files: Callable[[Path], list[Path]]  # those that may be changed
-
-
-def mutate(target: Target, whole: Path, work: Path, number: int) -> Path:
-    """A copy of the whole files with one of them changed."""
-    rng = random.Random(f"{target.name} {number}")
-    shutil.rmtree(work, ignore_errors=True)
-    shutil.copytree(whole, work)
-    files = target.files(work)
-    if not files:  # nothing is changed but the words: see `_options`
-        (work / "number").write_text(str(number))
-        return work
-    file = rng.choice(files)
-    file.write_bytes(mutated(file.read_bytes(), rng))
-    return work
-
-
-def attempt(target: Target, work: Path) -> str:
-    """Read a changed folder: "refused" or "read"; any other exception is a find."""
-    try:
-        with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
-            target.read(work)
-    except UserError as error:
-        if "\n" in str(error) or len(str(error)) > 2000:
-            raise SilentlyWrong(f"not one line: {str(error)[:200]!r}") from None
-        str(error).encode()
-        return "refused"
-    return "read"
-
-
-def everything(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.is_file() and file.name != ".lock")
-
-
 # loaders ----------------------------------------------------------------------------------------
-
-
-def _sane(source: Path) -> None:
-    found = load(source)
-    x, edges = found.tensors.x, found.tensors.edge_index
-    values = x if x.layout == torch.strided else x.coalesce().values()
-    if not torch.isfinite(values).all():
-        raise SilentlyWrong("features that are no numbers")
-    if len(np.unique(found.ids)) != len(found.ids) or len(found.ids) != x.shape[0]:
-        raise SilentlyWrong("ids that are not one a node")
-    if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < len(found.ids):
-        raise SilentlyWrong("edges outside of the graph")
 
 
 def _csv(folder: Path) -> None:
@@ -157,7 +97,7 @@ def _xml(ending: str) -> Callable[[Path], None]:
 
 
 def _only(pattern: str) -> Callable[[Path], None]:
-    return lambda folder: _sane(next(folder.glob(pattern)))
+    return lambda folder: sane(next(folder.glob(pattern)))
 
 
 # runs, studies, records -------------------------------------------------------------------------
@@ -178,18 +118,17 @@ def _run_folder(folder: Path) -> None:
 
 def _read_run(folder: Path) -> None:
     run = Run(folder / "run")
-    wholes = _wholes(folder)
     tables = run.config()
     plan = Plan.from_tables(tables)
-    make_ready(plan, _graph())
+    make_ready(plan, small_graph())
     run.encoding()
     flatten(read_run(run.path).scores)
     ids, z = run.embeddings()
     nodes = run.nodes()
     tensors, facts = run.checkpoint()
-    restore(run, plan, _graph())
+    restore(run, plan, small_graph())
     run.keep_metrics(facts["epoch"])
-    want_ids, want_z, want_nodes, want_tensors, want_facts = wholes
+    want_ids, want_z, want_nodes, want_tensors, want_facts = KEPT["run"]
     if not (np.array_equal(ids, want_ids) and np.array_equal(z, want_z)):
         raise SilentlyWrong("other embeddings")
     if nodes.keys() != want_nodes.keys() or not all(
@@ -202,38 +141,22 @@ def _read_run(folder: Path) -> None:
         raise SilentlyWrong("other weights")
 
 
-_KEPT: dict[str, Any] = {}
-
-
-def _wholes(folder: Path) -> Any:
-    """What the whole run folder holds; it was read before anything was changed."""
-    return _KEPT["run"]
-
-
-def keep_whole(target: Target, whole: Path) -> None:
-    """Remember what must come back, before the first change."""
-    if target.name == "run folder":
-        run = Run(whole / "run")
-        _KEPT["run"] = (*run.embeddings(), run.nodes(), *run.checkpoint())
-
-
-def _graph() -> Graph:
-    if "graph" not in _KEPT:
-        _KEPT["graph"] = Graph.from_data(planted(nodes=60, seed=3))
-    return _KEPT["graph"]
+def _keep_run(whole: Path) -> None:
+    run = Run(whole / "run")
+    KEPT["run"] = (*run.embeddings(), run.nodes(), *run.checkpoint())
 
 
 def _resumed(folder: Path) -> None:
     run = Run(folder)
     plan = Plan.make("grace", "quick", overrides=SETTINGS, device="cpu")
-    fitted = fit(plan, _graph(), run=run, resume=True)
-    if not torch.equal(fitted.embed(), _KEPT["resumed"]):
+    fitted = fit(plan, small_graph(), run=run, resume=True)
+    if not torch.equal(fitted.embed(), KEPT["resumed"]):
         raise SilentlyWrong("another embedding after going on")
 
 
 def _half_a_run(folder: Path) -> None:
     plan = Plan.make("grace", "quick", overrides=SETTINGS, device="cpu")
-    _KEPT["resumed"] = fit(plan, _graph()).embed()
+    KEPT["resumed"] = fit(plan, small_graph()).embed()
 
     class Enough(Exception):
         pass
@@ -246,7 +169,7 @@ def _half_a_run(folder: Path) -> None:
 
     before, module.CHECKPOINT_SECONDS = module.CHECKPOINT_SECONDS, -1.0
     try:
-        fit(plan, _graph(), run=Run(folder), on_block=stop)
+        fit(plan, small_graph(), run=Run(folder), on_block=stop)
     except Enough:
         pass
     finally:
@@ -264,13 +187,13 @@ class _Hill:
 def _study(folder: Path) -> None:
     from muxgcl.tune import tune
 
-    tune(_graph(), _Hill(), folder / "s.study", method="grace", trials=3)
+    tune(small_graph(), _Hill(), folder / "s.study", method="grace", trials=3)
 
 
 def _go_on_with_study(folder: Path) -> None:
     from muxgcl.tune import tune
 
-    tune(_graph(), _Hill(), folder / "s.study", method="grace", trials=3)
+    tune(small_graph(), _Hill(), folder / "s.study", method="grace", trials=3)
 
 
 def _records(folder: Path) -> None:
@@ -280,7 +203,7 @@ def _records(folder: Path) -> None:
 
 
 def _read_records(folder: Path) -> None:
-    known = _KEPT.setdefault("records", {})
+    known = KEPT.setdefault("records", {})
     for line in RecordStore(folder).lines():
         if not line.fault:
             digest = line.record["digest"]
@@ -298,7 +221,7 @@ def _presets(folder: Path) -> None:
 
 
 def _read_presets(folder: Path) -> None:
-    make_ready(Plan.make("grace", str(folder / "mine.toml"), device="cpu"), _graph())
+    make_ready(Plan.make("grace", str(folder / "mine.toml"), device="cpu"), small_graph())
 
 
 # words ------------------------------------------------------------------------------------------
@@ -363,19 +286,20 @@ def _raw(name: str) -> Callable[[Path], None]:
 
 
 TARGETS = (
-    Target("csv", 0.10, _csv, _sane, everything),
-    Target("parquet", 0.08, _parquet, _sane, everything),
-    Target("npz of nodes", 0.08, _numpy, _sane, everything),
-    Target("npz of a graph", 0.08, _benchmark, _only("*.npz"), everything),
-    Target("graphml", 0.05, _xml("graphml"), _only("*.graphml"), everything),
-    Target("gexf", 0.05, _xml("gexf"), _only("*.gexf"), everything),
-    Target("run folder", 0.15, _run_folder, _read_run, everything),
-    Target("half a run", 0.06, _half_a_run, _resumed, everything),
-    Target("study", 0.04, _study, _go_on_with_study, everything),
-    Target("records", 0.06, _records, _read_records, everything),
-    Target("preset", 0.06, _presets, _read_presets, everything),
-    Target("options", 0.04, _words, _options, lambda folder: []),
-    Target("planetoid", 0.08, _planetoid, _raw("pubmed"), everything),
-    Target("benchmark", 0.04, _benchmark, _raw("photo"), everything),
-    Target("wikics", 0.03, _wikics, _raw("wikics"), everything),
+    Target("csv", 0.06, _csv, sane, everything),
+    Target("parquet", 0.05, _parquet, sane, everything),
+    Target("npz of nodes", 0.05, _numpy, sane, everything, inside=True),
+    Target("npz of a graph", 0.05, _benchmark, _only("*.npz"), everything, inside=True),
+    Target("graphml", 0.03, _xml("graphml"), _only("*.graphml"), everything),
+    Target("gexf", 0.03, _xml("gexf"), _only("*.gexf"), everything),
+    Target("run folder", 0.08, _run_folder, _read_run, everything, keep=_keep_run),
+    Target("half a run", 0.04, _half_a_run, _resumed, everything),
+    Target("study", 0.03, _study, _go_on_with_study, everything),
+    Target("records", 0.03, _records, _read_records, everything),
+    Target("preset", 0.03, _presets, _read_presets, everything),
+    Target("options", 0.03, _words, _options, lambda folder: []),
+    Target("planetoid", 0.05, _planetoid, _raw("pubmed"), everything),
+    Target("benchmark", 0.03, _benchmark, _raw("photo"), everything, inside=True),
+    Target("wikics", 0.02, _wikics, _raw("wikics"), everything),
+    *USES,
 )

@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import pytest
-from fuzz_targets import TARGETS, Target, attempt, keep_whole, mutate
+from fuzz_target import Target, attempt, keep_whole, mutate
+from fuzz_targets import TARGETS
 
-BUDGET = {"options": 8, "study": 6, "half a run": 8}
+BUDGET = {"options": 8, "study": 6, "half a run": 8, "journal": 6, "labels": 8, "forged weights": 6}
 USUAL = 25
 WORDS = ("options",)  # refused with a status instead
+NO_FILES = ("options", "forged weights")  # what is changed is said by a number
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
@@ -31,7 +33,7 @@ def test_a_changed_file_is_read_or_refused_in_one_line(
 def test_an_unchanged_file_is_read(
     target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unchecked: None
 ) -> None:
-    if target.name == "options":
+    if target.name in NO_FILES:
         pytest.skip("has no file to leave as it is")
     monkeypatch.chdir(tmp_path)
     whole = tmp_path / "whole"

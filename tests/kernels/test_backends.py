@@ -291,6 +291,23 @@ def test_stacked_anchors_with_a_node_index_read_their_nodes_weights(backend) -> 
     assert_close(got, loop_negative_sum(anchor, keys, weight, 0.4, n))
 
 
+@pytest.mark.parametrize("backend", [reference, chunked])
+def test_no_rows_and_views_of_no_nodes_are_refused(backend) -> None:
+    z, none = unit(4, 5), unit(4, 5)[:0]
+    how = {"temperature": 0.5}
+    for wrong in (0, -2):
+        for function in (backend.negative_sum, backend.contrast):
+            with pytest.raises(UserError, match=f"nodes must be at least 1, got {wrong}"):
+                function(z, z, **how, nodes=wrong)
+        with pytest.raises(UserError, match=f"nodes must be at least 1, got {wrong}"):
+            backend.pair_sum(z, z, kernels.Sigmoid(2.0, 0.5), nodes=wrong)
+    for tables, name in (((none, z), "anchor"), ((z, none), "keys"), ((none, none), "anchor")):
+        with pytest.raises(UserError, match=f"{name} must have at least 1 row, got 0"):
+            backend.negative_sum(*tables, **how)
+    with pytest.raises(UserError, match="anchor must have at least 1 row, got 0"):
+        backend.contrast(none, none, **how)
+
+
 def test_an_unknown_backend_is_named() -> None:
     with pytest.raises(UserError, match="got 'fast'"):
         resolve("fast", cuda=False)

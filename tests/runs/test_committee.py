@@ -215,6 +215,64 @@ def test_hidden_links_are_predicted_by_the_whole_committee(tmp_path: Path) -> No
     assert found[0] != found[1]
 
 
+def test_checkpoints_of_members_in_each_others_place_are_refused(tmp_path: Path) -> None:
+    data, options = planted(nodes=60), replace(OPTIONS, seed=5, members=2, out=tmp_path / "run")
+    run = muxgcl.run(data, options)
+    first, second = (Run(run.path, k).checkpoint_file for k in range(2))
+    kept = [file.read_bytes() for file in (first, second)]
+    for contents, name, seeds in (
+        ([kept[0], kept[0]], second.name, "is of seed 5, expected that of seed 6"),
+        ([kept[1], kept[0]], first.name, "is of seed 6, expected that of seed 5"),
+    ):
+        for file, content in zip((first, second), contents, strict=True):
+            file.write_bytes(content)
+        with pytest.raises(UserError, match=f"{name} {seeds}"):
+            muxgcl.embed(run.path, data)
+        with pytest.raises(UserError, match=f"{name} {seeds}"):
+            muxgcl.run(data, replace(options, resume=True))
+        with pytest.raises(UserError, match=f"{name} {seeds}"):
+            NodeEmbedder.load(run.path)
+    for file, content in zip((first, second), kept, strict=True):
+        file.write_bytes(content)
+    assert np.array_equal(muxgcl.embed(run.path, data).table, run.embedding)
+
+
+def test_damage_that_stops_a_longer_training_changes_no_setting(tmp_path: Path) -> None:
+    data, options = planted(nodes=60), replace(OPTIONS, members=2, out=tmp_path / "run")
+    run = muxgcl.run(data, options)
+    config = Run(run.path).config_file.read_bytes()
+    second = Run(run.path, 1)
+    whole = {file: file.read_bytes() for file in (second.metrics_file, second.checkpoint_file)}
+    for file, content, words in (
+        (second.metrics_file, b"nonsense\n" + whole[second.metrics_file], "line 1 is damaged"),
+        (second.metrics_file, b"", "has no line for epoch 1"),
+        (second.checkpoint_file, Run(run.path).checkpoint_file.read_bytes(), "is of seed 0"),
+        (second.checkpoint_file, whole[second.checkpoint_file][:-9], "is damaged"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(UserError, match=words):
+            muxgcl.run(data, replace(options, resume=True, epochs=9))
+        assert Run(run.path).config_file.read_bytes() == config
+        assert file.read_bytes() == content
+        file.write_bytes(whole[file])
+    muxgcl.run(data, replace(options, resume=True, epochs=9))
+
+
+def test_an_estimator_saves_each_members_seed(tmp_path: Path) -> None:
+    settings = {"preset": "quick", "params": {"width": 8, "projection": 8}, "epochs": 1}
+    one = NodeEmbedder("grace", **settings, members=2, random_state=3, device="cpu")
+    one.fit(planted(nodes=60)).save(tmp_path / "run")
+    assert [Run(tmp_path / "run", k).checkpoint()[1]["seed"] for k in range(2)] == [3, 4]
+
+
+def test_a_checkpoint_written_before_seeds_were_kept_is_read(tmp_path: Path) -> None:
+    data, run = planted(nodes=60), Run(tmp_path / "run")
+    want = muxgcl.run(data, replace(OPTIONS, out=run.path)).embedding
+    tensors, facts = run.checkpoint()
+    run.save_checkpoint(tensors, epoch=facts["epoch"], method=facts["method"])
+    assert np.array_equal(muxgcl.embed(run.path, data).table, want)
+
+
 # the map ----------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """The storage of a shared search: foreign, damaged or read-only, it is named and left alone."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from optuna.storages import RDBStorage
 from test_shared import Hill, search
 
 from muxgcl.errors import UserError
+from muxgcl.runs.plan import Plan
 from muxgcl.tune import shared
 
 
@@ -60,6 +62,44 @@ def test_a_damaged_journal_is_named_with_its_line_and_left_alone(tmp_path: Path)
     with pytest.raises(UserError, match="j, line 4 is damaged"):
         search(str(file), Hill(), 3)
     assert file.read_bytes() == b"".join(lines)
+
+
+class Stops(Hill):
+    def __call__(self, plan: Plan, **_: Any) -> dict[str, float]:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"fixed_params": {"temperature": 1e9}}, "temperature must be a finite number from"),
+        ({"fixed_params": {"temperature": "x"}}, "temperature must be a finite number from"),
+        ({"fixed_params": {"activation": "rrel"}}, "must be one of .* got "),
+        ({"fixed_params": 5}, "fixed_params must be a table"),
+        ({"again": 77}, "again must be a whole number from 0 to"),
+        ({"again": "x"}, "again must be a whole number from 0 to"),
+    ],
+)
+def test_a_point_of_the_queue_that_is_not_in_the_space_is_named(
+    tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    file = tmp_path / "j"
+    how = {"method": "grace", "fixed": {"width": 8}}
+    search(str(file), Hill(), 2, **how)
+    with pytest.raises(KeyboardInterrupt):
+        search(str(file), Stops(), 3, **how)
+    found = [json.loads(line) for line in file.read_text().splitlines()]
+    queued = max(at for at, line in enumerate(found) if "fixed_params" in json.dumps(line))
+    for line in found[queued:]:
+        for value in line.values():
+            if isinstance(value, dict) and change.keys() & value.keys():
+                value.update(change)
+    file.write_text("".join(json.dumps(line) + "\n" for line in found))
+    before = file.read_bytes()
+    with pytest.raises(UserError, match=f"trial 4 of the queue.*{words}") as caught:
+        search(str(file), Hill(), 3, **how)
+    assert "\n" not in str(caught.value)
+    assert file.read_bytes().startswith(before)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9, 0.999])

@@ -103,7 +103,7 @@ def test_what_needs_no_training_leaves_a_checkpoint_and_took_nothing(
     found = fit(plan, graph, run=Run(tmp_path))
     assert (found.loss, found.epoch_ms, found.peak_mib, found.seconds) == (None, 0.0, 0.0, 0.0)
     facts = Run(tmp_path).checkpoint()[1]
-    assert facts == {"epoch": 0, "method": "random-gcn"}
+    assert facts == {"epoch": 0, "method": "random-gcn", "seed": plan.seed}
     again = restore(Run(tmp_path), plan, graph)
     assert torch.equal(embed(again, graph), found.embed())
     assert fit(plan, graph).loss is None

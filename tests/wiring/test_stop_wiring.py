@@ -92,7 +92,7 @@ def test_a_stop_keeps_the_epoch_and_one_after_the_last_epoch_changes_nothing(
     with pytest.raises(Stopped, match="stopped after epoch 2 of 4") as stop:
         train(make_ready(plan, graph), run=run, on_block=stop_at(2), on_stop=told.append)
     assert (stop.value.number, told) == (signal.SIGTERM, [signal.SIGTERM])
-    assert run.checkpoint()[1] == {"epoch": 2, "method": "grace"}
+    assert run.checkpoint()[1] == {"epoch": 2, "method": "grace", "seed": 0}
     done = train(make_ready(plan, graph), run=run, resume=True, on_block=stop_at(4))
     assert isinstance(done, Fitted)
     assert run.checkpoint()[1]["epoch"] == 4
@@ -111,7 +111,7 @@ def test_a_checkpoint_is_written_every_few_seconds_once_an_epoch_and_never_with_
     now = [0.0]
     monkeypatch.setattr(fitting.time, "monotonic", lambda: now[0])
     trainer, run = trainer_of(Toy(), epochs=9), Run(tmp_path)
-    keeper = fitting._Keeper(trainer, run)
+    keeper = fitting._Keeper(trainer, run, seed=0)
     saved: list[int] = []
     real = run.save_checkpoint
 
@@ -142,5 +142,5 @@ def test_a_checkpoint_is_written_every_few_seconds_once_an_epoch_and_never_with_
     trainer.optimizer.slots[0]["moment"][0] = float("nan")
     keeper.save()
     assert saved == [3, 5, 6]
-    fitting._Keeper(trainer, None).keep([])  # without a folder there is nothing to keep
-    fitting._Keeper(trainer, None).save()
+    fitting._Keeper(trainer, None, seed=0).keep([])  # without a folder there is nothing to keep
+    fitting._Keeper(trainer, None, seed=0).save()

@@ -1,7 +1,7 @@
 """How a run folder is begun, gone on with, or refused."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,25 @@ from muxgcl.app.source import Source
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.load import Loaded
-from muxgcl.runs.fit import Ready
+from muxgcl.runs.fit import Ready, checkpoint_of
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import labels_of
+
+
+@dataclass(slots=True)
+class Start:
+    """Puts a new run in the place of an earlier one, once; until it is called that one is whole."""
+
+    run: Run
+    config: str
+    done: bool = False
+
+    def __call__(self) -> None:
+        """Remove the earlier run and write the new one's settings."""
+        if not self.done:
+            self.run.start(self.config)
+            self.done = True
 
 
 def as_begun(run: Run, plan: Plan, *, exact: bool, given: Collection[str] = ()) -> Plan:
@@ -53,27 +68,34 @@ def begin(
     resume: bool,
     overwrite: bool,
     command: str | None,
-) -> list[str]:
-    """Write the settings of a new run, or check those of one that goes on; notes on what changed.
+) -> tuple[list[str], Start | None]:
+    """Write the settings of a new run, or check those of one that goes on.
 
     A run goes on with the same graph, method, seed, settings, sample sizes, device, backend and
     capture. Only `epochs` and `members` may grow, and another `output_width` may be asked for.
+
+    Returns:
+        notes on what changed; and, where an earlier run is to be replaced, what does so: to be
+        called when the new run has something to keep.
     """
     if run.exists and resume:
-        return _go_on(run, ready)
+        return _go_on(run, ready), None
     if run.exists and not overwrite:
         raise UserError(
             f"{run.path} holds a run already: --resume goes on with it, --overwrite replaces it, "
             "--out names another folder"
         )
-    run.clear()
     graph, y = ready.graph, labels_of(loaded.tensors)
     facts = facts_of(graph, loaded.notes, 0 if y is None else len(np.unique(y[y >= 0])))
     tables = ready.plan.tables()
     tables["run"] |= {"command": command, **_where(ready)}
     place = source.table()
-    run.write_config({**tables, "data": facts, **({} if place is None else {"source": place})})
-    return []
+    found = {**tables, "data": facts, **({} if place is None else {"source": place})}
+    start = Start(run, run.config_text(found))
+    if run.exists:
+        return [], start
+    start()
+    return [], None
 
 
 def facts_of(graph: Graph, notes: Sequence[str] = (), classes: int = 0) -> dict[str, Any]:
@@ -143,10 +165,10 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
         _same(run, "number of members", members, plan.members)
     if width is not None and plan.output_width is None:
         _same(run, "output_width", width, plan.output_width)
-    for k in range(members):
+    for k, member in enumerate(plan.of_members()[:members]):
         one = Run(run.path, k)
-        if one.checkpoint_file.is_file():
-            one.checkpoint()  # a damaged one is named before any work
+        if one.checkpoint_file.is_file():  # what is damaged is named before anything is written
+            one.metrics_until(checkpoint_of(one, member)[1])
     notes = []
     if longer:
         notes.append(f"training goes on beyond epoch {epochs}, to {plan.train.epochs}")

@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,11 +25,12 @@ CONTROLS = 6  # at most
 
 
 @contextmanager
-def stops_are_told(phase: str, *, resumable: bool = True) -> Iterator[None]:
+def stops_are_told(phase: str, *, resumable: bool | Callable[[], bool] = True) -> Iterator[None]:
     """Turn Ctrl-C or a signal into one line that says when it came."""
     try:
         yield
     except KeyboardInterrupt as stop:
+        resumable = resumable if isinstance(resumable, bool) else resumable()
         left = "what was done before is kept" if resumable else "nothing was written"
         number = getattr(stop, "number", signal.SIGINT)
         raise Stopped(f"stopped while {phase}; {left}", number, resumable=resumable) from None

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from muxgcl.app.begin import as_begun, begin, observed_so_far, refuse_foreign
+from muxgcl.app.begin import Start, as_begun, begin, observed_so_far, refuse_foreign
 from muxgcl.app.budget import Budget
 from muxgcl.app.judge import controls_stage, report_stage, score_stage, stops_are_told
 from muxgcl.app.log import logged
@@ -27,6 +27,7 @@ from muxgcl.runs.distributed import first_begins
 from muxgcl.runs.embedding import collapsed
 from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready, train
 from muxgcl.runs.folder import Run
+from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 
 PAPER_EPOCHS = 100  # protocol `paper` looks at this many last epochs
@@ -147,7 +148,7 @@ def _run_one(
         return _train_beside(job, ready, folder)
     with run.locked():
         with first_begins(workers):
-            notes = begin(
+            notes, start = begin(
                 run,
                 ready,
                 job.source,
@@ -159,7 +160,7 @@ def _run_one(
             paper = _paper_protocol(job, plan, run)
         for note in [*job.notes, *notes] if first else notes:
             observer.note(note)
-        fitted, z = members_stage(job, ready, run, paper)
+        fitted, z = members_stage(job, ready, run, paper, start)
         if (told := collapsed(z)) is not None:
             observer.note(told)
         save_stage(run, job.loaded, z)
@@ -226,9 +227,12 @@ def _ready(job: Job, plan: Plan, run: Run) -> Ready:
 
 
 def members_stage(
-    job: Job, ready: Ready, run: Run, paper: PaperProtocol | None
+    job: Job, ready: Ready, run: Run, paper: PaperProtocol | None, start: Start | None = None
 ) -> tuple[Fitted, Tensor]:
-    """Train every member, or continue with the one in progress; what it took, the embedding."""
+    """Train every member, or continue with the one in progress; what it took, the embedding.
+
+    `start` replaces an earlier run, as soon as there is a checkpoint or an embedding to keep.
+    """
     plan, members, tables = ready.plan, [], []
     for k, one in enumerate(plan.of_members()):
         if k:
@@ -238,7 +242,8 @@ def members_stage(
         if plan.members > 1:
             job.observer.note(f"member {k + 1} of {plan.members}: seed {one.seed}")
         try:
-            members.append(train_stage(job, ready, Run(run.path, k), paper))
+            one_run = Run(run.path, k)
+            members.append(train_stage(job, ready, one_run, paper, None if k else start))
         except Stopped as stop:
             of = f" (member {k + 1} of {plan.members})" if plan.members > 1 else ""
             raise Stopped(f"{stop}{of}", stop.number, resumable=stop.resumable) from None
@@ -247,28 +252,40 @@ def members_stage(
             members[-1].method.forget()  # the first is looked at again
     table = side_by_side(tables)
     output = output_map(plan, table, ready.graph.device)
+    if start is not None:
+        start()
     run.save_output_map(output)
     return together(members), mapped(table, output)
 
 
-def train_stage(job: Job, ready: Ready, run: Run, paper: PaperProtocol | None) -> Fitted:
-    """Train, or go on; a start that fails leaves the folder free."""
+def train_stage(
+    job: Job, ready: Ready, run: Run, paper: PaperProtocol | None, start: Start | None = None
+) -> Fitted:
+    """Train, or go on; a start that fails leaves the folder free, or the earlier run in it."""
     observer, total = job.observer, ready.plan.train.epochs
 
     def look(epoch: int, z: Tensor) -> None:
         assert paper is not None
+        if start is not None:
+            start()
         run.log_observed(epoch, paper.observe(epoch, z.numpy()), paper.seed)
+
+    def tell(block: list[Epoch]) -> None:
+        if start is not None and job.options.log is not None:  # which may write in the folder
+            start()
+        observer.epochs(block, total)
 
     observer.phase("training")
     try:
         with (
-            stops_are_told("training"),
-            logged(run, job.options.log, lambda block: observer.epochs(block, total)) as on_block,
+            stops_are_told("training", resumable=lambda: start is None or start.done),
+            logged(run, job.options.log, tell) as on_block,
         ):
             fitted = train(
                 ready,
                 run=run,
                 resume=job.options.resume,
+                start=start,
                 on_block=on_block,
                 on_stop=observer.stopping,
                 observe=None if paper is None else look,
@@ -277,7 +294,8 @@ def train_stage(job: Job, ready: Ready, run: Run, paper: PaperProtocol | None) -
     except Stopped:
         raise
     except UserError:
-        if not run.member and not run.metrics() and not run.checkpoint_file.is_file():
+        begun = start is None or start.done
+        if begun and not run.member and not run.metrics() and not run.checkpoint_file.is_file():
             run.clear()  # nothing was done: what is mended may be tried in the same folder
         raise
     return replace(fitted, peak_mib=max(fitted.peak_mib, _peak_before(run)))

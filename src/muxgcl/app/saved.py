@@ -16,6 +16,7 @@ from muxgcl.io.encode import Encoding
 from muxgcl.io.files import write_text
 from muxgcl.io.load import Loaded
 from muxgcl.io.safety import check_size
+from muxgcl.io.save import check_numbers
 from muxgcl.runs.committee import Committee, restore_members
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.folder import Run
@@ -51,15 +52,17 @@ def save_trained(
         given = graph_fingerprint(Graph.from_data(loaded.tensors))
         if given != trained.data["fingerprint"]:
             raise UserError("expected the graph that was trained on, got another one")
+    check_numbers(run.embeddings_file, trained.embedding)
+    config = run.config_text({**plan.tables(), "data": trained.data})
     with run.locked():
-        run.clear()
-        run.write_config({**plan.tables(), "data": trained.data})
+        run.start(config)
         starts = [at for at, epoch in enumerate(trained.epochs) if epoch.number == 1]
         for k, method in enumerate(trained.committee.methods):
             one = Run(folder, k)
             block = trained.epochs[starts[k] :][: plan.train.epochs] if starts else ()
             one.log([epoch.line() for epoch in block])
-            one.save_checkpoint(method_state(method), epoch=len(block), method=method.name)
+            facts = {"epoch": len(block), "method": method.name, "seed": plan.seed + k}
+            one.save_checkpoint(method_state(method), **facts)
         run.save_output_map(trained.committee.output)
         run.save_embeddings(trained.ids, torch.from_numpy(trained.embedding))
         encoding = trained.encoding

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from muxgcl.kernels.pair_function import PairFunction
-from muxgcl.kernels.pair_weight import Ids, PairWeight
+from muxgcl.kernels.pair_weight import Ids, PairWeight, check_nodes
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
 TILE_BYTES = 4 << 20  # a tile that stays in the second-level cache; measured best on 2 cores
@@ -46,6 +46,7 @@ class _Tiles:
 
         What a row lost is in `shift`.
         """
+        check_nodes(len(anchor), len(keys), ids)
         nodes = ids if isinstance(ids, int) else len(anchor)
         if isinstance(ids, int) and len(anchor) % nodes:  # no whole views: look at every node
             order = torch.arange(max(len(anchor), len(keys)), device=anchor.device) % nodes

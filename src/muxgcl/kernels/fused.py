@@ -38,7 +38,7 @@ from muxgcl.kernels.all_pairs import LARGEST, TF32_BITS, AllPairs, Side
 from muxgcl.kernels.blocks import Precision
 from muxgcl.kernels.epilogue import gradient_of_keys, losses
 from muxgcl.kernels.pair_function import Exponential, LogGap, PairFunction, Sigmoid
-from muxgcl.kernels.pair_weight import Ids, PairWeight
+from muxgcl.kernels.pair_weight import Ids, PairWeight, check_nodes
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -62,6 +62,7 @@ def _pairs(
         raise UserError(f"the fused backend needs a CUDA device, got tensors on {anchor.device}")
     if anchor.shape[1] <= NARROW or max(len(anchor), len(keys)) <= FEW:
         precision = "fp32"
+    check_nodes(len(anchor), len(keys), ids)
     nodes = ids if isinstance(ids, int) else len(anchor)
     stacked = not isinstance(ids, tuple) and len(anchor) % nodes == 0 and len(keys) % nodes == 0
     if weight is not None:

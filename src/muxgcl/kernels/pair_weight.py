@@ -7,8 +7,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from muxgcl.errors import UserError
+
 # how many nodes a stacked table repeats, or the node of every anchor and of every key
 Ids = int | tuple[Int[Tensor, " n"], Int[Tensor, " m"]] | None
+
+
+def check_nodes(anchors: int, keys: int, nodes: Ids) -> None:
+    """Refuse tables without rows, and views of no nodes."""
+    for name, rows in (("anchor", anchors), ("keys", keys)):
+        if rows < 1:
+            raise UserError(f"{name} must have at least 1 row, got {rows}")
+    if isinstance(nodes, int) and nodes < 1:
+        raise UserError(f"nodes must be at least 1, got {nodes}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,12 +18,13 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from muxgcl.kernels.pair_function import PairFunction
-from muxgcl.kernels.pair_weight import Ids, PairWeight
+from muxgcl.kernels.pair_weight import Ids, PairWeight, check_nodes
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
 
 def same_node(anchors: int, keys: int, nodes: Ids, device: torch.device) -> Bool[Tensor, "n m"]:
     """Which keys are the anchor's own node, in any view."""
+    check_nodes(anchors, keys, nodes)
     if isinstance(nodes, tuple):
         return nodes[0][:, None] == nodes[1]
     nodes = nodes or anchors

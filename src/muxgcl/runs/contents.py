@@ -88,7 +88,7 @@ OBSERVED = fields(
     "split_seed",
     "accuracy",
 )
-FACTS = fields({"epoch": _count, "method": text}, "epoch")  # of a checkpoint
+FACTS = fields({"epoch": _count, "method": text, "seed": _seed}, "epoch")  # of a checkpoint
 
 
 def _scaling(value: Any, place: str) -> None:
@@ -112,7 +112,7 @@ def scores(value: Any, place: str) -> None:
     _summaries(value, place)
 
 
-_summary = fields({"mean": number(), "std": number(0), "n": _positive})
+_summary = fields({"mean": number(), "std": number(0), "n": _positive}, "mean")
 
 
 def _per_split(value: Any, place: str) -> None:
@@ -124,7 +124,7 @@ def _per_split(value: Any, place: str) -> None:
 
 def _summaries(value: Any, place: str) -> None:
     if isinstance(value, dict):
-        if "mean" in value:
+        if "mean" in value or "std" in value:
             _summary(value, place)
         if "per_split" in value:
             _per_split(value["per_split"], f"{place}.per_split")

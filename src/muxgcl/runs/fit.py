@@ -86,7 +86,7 @@ class Fitted:
 
 def restore(run: Run, plan: Plan, graph: Graph) -> Method:
     """The method that a run folder's checkpoint holds, ready to embed `graph`."""
-    tensors, _ = _checkpoint_of(run, plan)
+    tensors, _ = checkpoint_of(run, plan)
     check_sizes(plan, 1, graph.num_features)  # of the weights: nodes go through in blocks
     with seeded(plan.seed):
         method = build(plan, graph)
@@ -94,12 +94,14 @@ def restore(run: Run, plan: Plan, graph: Graph) -> Method:
     return method
 
 
-def _checkpoint_of(run: Run, plan: Plan) -> tuple[dict[str, Tensor], int]:
-    """A run's checkpoint and its epoch; it must be of this plan's method, and hold numbers."""
+def checkpoint_of(run: Run, plan: Plan) -> tuple[dict[str, Tensor], int]:
+    """A run's checkpoint and its epoch; it must be of this plan's training, and hold numbers."""
     tensors, facts = run.checkpoint()
     path, epoch = run.checkpoint_file, facts["epoch"]
     if facts.get("method") != plan.method:
         raise UserError(f"{path} is of {facts.get('method')}, not {plan.method}")
+    if (seed := facts.get("seed", plan.seed)) != plan.seed:  # another member's, another run's
+        raise UserError(f"{path} is of seed {seed}, expected that of seed {plan.seed}")
     if epoch > plan.train.epochs:
         raise UserError(f"{path}: epoch must be at most {plan.train.epochs}, got {epoch}")
     for name, tensor in tensors.items():
@@ -110,7 +112,7 @@ def _checkpoint_of(run: Run, plan: Plan) -> tuple[dict[str, Tensor], int]:
 
 def _go_on(trainer: Trainer, run: Run, plan: Plan) -> None:
     """Take a trainer to its run's checkpoint, every tensor of which must fit."""
-    tensors, epoch = _checkpoint_of(run, plan)
+    tensors, epoch = checkpoint_of(run, plan)
     for name, here in trainer.state().items():
         there = tensors.get(name)
         if there is None and name == "random/cuda":  # it was begun on a CPU
@@ -190,6 +192,7 @@ def train(
     *,
     run: Run | None = None,
     resume: bool = False,
+    start: Callable[[], None] | None = None,
     on_block: Callable[[list[Epoch]], None] | None = None,
     on_stop: Callable[[int], None] | None = None,
     observe: Callable[[int, Tensor], object] | None = None,
@@ -203,6 +206,8 @@ def train(
         ready: the method, its graph and its plan.
         run: where to keep metrics and checkpoints; nothing is written without it.
         resume: go on from the run's checkpoint, to the same result as without the pause.
+        start: is called before the first checkpoint is written, if its embedding is finite; until
+            then nothing is, so that an earlier run stays in the folder.
         on_block: is told of each block of epochs.
         on_stop: is told at once of a signal that will end training after this epoch.
         observe: is given the epoch and the embedding after each of the last epochs.
@@ -219,7 +224,10 @@ def train(
             distributed.prepare(workers, method, graph)
         if not method.trainable:
             if run is not None:
-                run.save_checkpoint(method_state(method), epoch=0, method=method.name)
+                if start is not None:
+                    start()
+                facts = {"epoch": 0, "method": method.name, "seed": plan.seed}
+                run.save_checkpoint(method_state(method), **facts)
             return Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), ready.backend)
         tf32 = not plan.backend.endswith("/fp32")
         trainer = Trainer(method, graph, plan.train, capture=plan.capture, tf32=tf32)
@@ -227,7 +235,8 @@ def train(
         if run is not None:
             if resume and run.checkpoint_file.is_file():
                 _go_on(trainer, run, plan)
-            before = run.keep_metrics(trainer.epoch)
+            if start is None:
+                before = run.keep_metrics(trainer.epoch)
         if workers is not None:
             distributed.start_alike(workers, trainer)
             trainer.sum_up = partial(distributed.sum_up, workers, method)
@@ -237,7 +246,7 @@ def train(
         loss = before[-1]["loss"] if before else None
         listen = run is not None or workers is not None
         with peak_memory(device) as peak, _stop_requests(listen, on_stop) as stop:
-            keeper = _Keeper(trainer, run)
+            keeper = _Keeper(trainer, run, plan.seed, start)
             for block in trainer.blocks(observe_from):
                 times += [epoch.seconds for epoch in block]
                 loss = block[-1].loss
@@ -270,17 +279,30 @@ def train(
 class _Keeper:
     """Writes metrics at each block and a checkpoint every few seconds."""
 
-    def __init__(self, trainer: Trainer, run: Run | None) -> None:
-        self.trainer, self.run = trainer, run
+    def __init__(
+        self,
+        trainer: Trainer,
+        run: Run | None,
+        seed: int,
+        start: Callable[[], None] | None = None,
+    ) -> None:
+        self.trainer, self.run, self.seed, self.start = trainer, run, seed, start
+        self.lines: list[dict[str, Any]] = []  # that are not written yet
         self.last = time.monotonic()
         self.saved = trainer.epoch
 
     def keep(self, block: list[Epoch]) -> None:
         if self.run is None:
             return
-        self.run.log([epoch.line() for epoch in block])
+        self.lines += [epoch.line() for epoch in block]
+        if self.start is None:
+            self._log(self.run)
         if time.monotonic() - self.last > CHECKPOINT_SECONDS:
             self.save()
+
+    def _log(self, run: Run) -> None:
+        run.log(self.lines)
+        self.lines = []
 
     def save(self) -> None:
         """Keep this state, unless it is not finite: then the last good one stays."""
@@ -289,10 +311,14 @@ class _Keeper:
         state = self.trainer.state()
         finite = all(torch.isfinite(t).all() for t in state.values() if t.is_floating_point())
         if finite:
-            self.run.save_checkpoint(
-                state, epoch=self.trainer.epoch, method=self.trainer.method.name
-            )
-            self.saved = self.trainer.epoch
+            if self.start is not None:
+                embed(self.trainer.method, self.trainer.graph)  # refuses what is not finite
+                self.start()
+                self.start = None
+                self._log(self.run)
+            epoch, name = self.trainer.epoch, self.trainer.method.name
+            self.run.save_checkpoint(state, epoch=epoch, method=name, seed=self.seed)
+            self.saved = epoch
         self.last = time.monotonic()
 
 

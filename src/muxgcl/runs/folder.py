@@ -1,12 +1,13 @@
 """A run on disk: what was asked, what happened, what came out. Files are whole or absent."""
 
 import json
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -131,9 +132,27 @@ class Run:
 
     def write_config(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
         """All settings, versions, seed and commit; text that no file can hold is refused here."""
+        write_text(self.config_file, self.config_text(tables))
+
+    def config_text(self, tables: Mapping[str, Mapping[str, Any]]) -> str:
+        """What `write_config` writes."""
         for title, table in tables.items():
             plain(dict(table), f"{self.config_file}: {title}")
-        write_text(self.config_file, to_toml(tables))
+        return to_toml(tables)
+
+    def start(self, config: str) -> None:
+        """Put the settings of a new run in the place of all that an earlier one left.
+
+        They are on the disk before anything is removed, and get their name last.
+        """
+
+        def write(file: IO[bytes]) -> None:
+            file.write(config.encode())
+            file.flush()
+            os.fsync(file.fileno())
+            self.clear()
+
+        write_atomically(self.config_file, write)
 
     def config(self) -> dict[str, dict[str, Any]]:
         """What `write_config` wrote."""
@@ -147,10 +166,13 @@ class Run:
     # progress -----------------------------------------------------------------------------------
 
     def keep_metrics(self, epochs: int) -> list[dict[str, Any]]:
-        """Drop lines past `epochs`: they belong to work that the checkpoint does not have.
+        """Drop lines past `epochs`: they belong to work that the checkpoint does not have."""
+        lines = self.metrics_until(epochs)
+        write_text(self.metrics_file, json_lines(lines))
+        return lines
 
-        Lines up to there must all be in the log: what is lost cannot be trained again.
-        """
+    def metrics_until(self, epochs: int) -> list[dict[str, Any]]:
+        """Lines up to an epoch; all must be in the log: what is lost cannot be trained again."""
         lines = [line for line in self.metrics() if line["epoch"] <= epochs]
         seen = {line["epoch"] for line in lines}
         if len(seen) < epochs:
@@ -159,7 +181,6 @@ class Run:
                 f"{self.metrics_file} has no line for epoch {first}, but the checkpoint is at "
                 f"epoch {epochs}: --overwrite starts again"
             )
-        write_text(self.metrics_file, json_lines(lines))
         return lines
 
     def log(self, lines: list[dict[str, Any]]) -> None:

@@ -19,6 +19,7 @@ from muxgcl.io.safety import parsing
 from muxgcl.io.schema import whole
 from muxgcl.tune.space import Point, Space
 from muxgcl.tune.study import (
+    AGAIN,
     START,
     Place,
     Study,
@@ -46,7 +47,6 @@ GRACE = 90.0  # seconds without one, after which a worker counts as dead
 WAIT = 10.0  # seconds, or up to twice as many, in which who begins a study has its first point set
 LOOK = 2.0  # seconds between two looks at what the others do
 ALIVE = "alive"  # the sign of life of a trial
-AGAIN = "again"  # of which lost trial this one has the point
 CODES = 10  # the last of Optuna's codes of what a journal may say
 
 

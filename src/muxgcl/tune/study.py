@@ -14,7 +14,16 @@ from typing import Any
 from muxgcl.errors import UserError
 from muxgcl.io.files import locked
 from muxgcl.io.safety import parsing
-from muxgcl.io.schema import Check, fields, number, read_lines, table_of, text, whole
+from muxgcl.io.schema import (
+    Check,
+    fields,
+    number,
+    plain,
+    read_lines,
+    table_of,
+    text,
+    whole,
+)
 from muxgcl.tune.space import Point, Range, Space, Values
 
 try:
@@ -30,6 +39,7 @@ except ImportError as missing:
 Place = Path | str  # where a study is: a file, or the address of a database
 NAME = "muxgcl"
 START = "start"  # marks the trial of the first point
+AGAIN = "again"  # of which lost trial this one has the point
 OPENING = b'{"op_code":'  # of every line of Optuna's journal
 WRITTEN = (0, 2, 3, 4, 5, 6, 8, 9)  # Optuna's codes of what a search of ours does
 
@@ -61,6 +71,7 @@ class Study:
         self.start = {name: _stored(value) for name, value in start.items()}
         self.distributions = {name: _distribution(values) for name, values in space.items()}
         _ = self.tried  # a trial that was tampered with is named before anything is written
+        self._check_queue()
 
     def fail_unfinished(self) -> None:
         """Trials that were cut short end as failed; only who holds the study can know of them."""
@@ -93,6 +104,23 @@ class Study:
             raise UserError(f"{place} is not in the space that is searched: {min(absent, key=str)}")
         point = {name: _meant(self.space[name], value) for name, value in trial.params.items()}
         return Tried(at, point, figures, failure)
+
+    def _check_queue(self) -> None:
+        """Points that wait to be tried, or are being tried, lie in the space that is searched."""
+        for trial in self.study.get_trials(deepcopy=False):
+            if trial.state not in (TrialState.WAITING, TrialState.RUNNING):
+                continue
+            place = f"{self.path}: trial {trial.number + 1} of the queue"
+            wanted = trial.system_attrs.get("fixed_params", {})
+            table_of(plain)(wanted, f"{place}, fixed_params")
+            for name in self.space.keys() & wanted.keys():
+                values = self.space[name]
+                if isinstance(values, Range):
+                    number(values.low, values.high)(wanted[name], f"{place}, {name}")
+                elif wanted[name] not in (known := [_stored(value) for value in values]):
+                    raise UserError(f"{place}: {name} must be one of {known}, got {wanted[name]!r}")
+            if AGAIN in trial.user_attrs:
+                whole(0, trial.number)(trial.user_attrs[AGAIN], f"{place}, {AGAIN}")
 
     def ask(self, trials: int) -> tuple[Any, Point] | None:
         """A trial to report to, and the point to try; None once so many have ended."""
