@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from muxgcl.evaluate import assign
-from muxgcl.evaluate.arrays import Edges, Index, Labels, Rows, unit_rows
+from muxgcl.evaluate.arrays import Edges, Index, Labels, Rows, single_unit_rows, unit_rows
 from muxgcl.report.palette import CATEGORIES, RAMP
 from muxgcl.report.project import Map, maps
 from muxgcl.report.record import Column, RunRecord
@@ -39,11 +39,20 @@ def shown(record: RunRecord, most: int = MOST_NODES) -> Shown:
     n = len(record.embedding)
     index = np.sort(np.random.default_rng(0).permutation(n)[:most])
     rows = record.embedding[index]
-    # k-means cannot make more clusters than there are different points
-    distinct = len(np.unique(np.round(unit_rows(rows), 6), axis=0))
     with threadpool_limits(1):  # threads that share a core stall
-        clusters = assign(rows, min(cluster_count(record), distinct))
+        clusters = assign(rows, distinct(rows, cluster_count(record)))
     return Shown(index, maps(rows), clusters)
+
+
+def distinct(rows: Rows, most: int) -> int:
+    """How many different directions there are, up to `most`: k-means can make no more clusters."""
+    seen: set[bytes] = set()
+    for start in range(0, len(rows), 256):
+        block: Rows = np.round(unit_rows(rows[start : start + 256]), 6) + 0.0  # no -0
+        seen.update(row.tobytes() for row in block)
+        if len(seen) >= most:
+            return most
+    return len(seen)
 
 
 def cluster_count(record: RunRecord) -> int:
@@ -166,7 +175,7 @@ def _vectors(embedding: Rows) -> dict[str, Any]:
 
     `error` is the largest, over the products of a few nodes with all.
     """
-    unit = rows = unit_rows(embedding).astype(np.float32)
+    unit = rows = single_unit_rows(embedding)
     if unit.shape[1] > VECTOR_WIDTH:
         # main directions, neither centred nor scaled again: nothing keeps the products as well
         rows = unit @ np.linalg.eigh(unit.T @ unit)[1][:, -VECTOR_WIDTH:]

@@ -10,7 +10,7 @@ from sklearn.manifold import TSNE
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from muxgcl.evaluate.arrays import Rows, unit_rows
+from muxgcl.evaluate.arrays import Rows, single_unit_rows
 
 Plane = Float[np.ndarray, "n 2"]
 
@@ -31,7 +31,7 @@ class Map:
 
 def maps(embedding: Rows) -> list[Map]:
     """All maps that can be had of these rows; rows are scaled to length one first."""
-    rows = unit_rows(embedding).astype(np.float32)
+    rows = single_unit_rows(embedding)
     n = len(rows)
     pca = PCA(min(WIDTH, *rows.shape), random_state=0)
     with np.errstate(invalid="ignore"):  # equal rows have no variance to explain
