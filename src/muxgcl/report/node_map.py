@@ -48,7 +48,7 @@ def distinct(rows: Rows, most: int) -> int:
     """How many different directions there are, up to `most`: k-means can make no more clusters."""
     seen: set[bytes] = set()
     for start in range(0, len(rows), 256):
-        block: Rows = np.round(unit_rows(rows[start : start + 256]), 6) + 0.0  # no -0
+        block: Rows = unit_rows(rows[start : start + 256]).round(6) + 0.0  # no -0
         seen.update(row.tobytes() for row in block)
         if len(seen) >= most:
             return most
