@@ -1,8 +1,12 @@
 """The probe that solves all splits at once agrees with the one that solves them one by one."""
 
+import sys
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 
 from muxgcl.evaluate import device_probe, holdout_splits, probe
 from muxgcl.evaluate.device_probe import _conjugate_gradients, _newton, _turned, answers
@@ -32,6 +36,36 @@ def test_answers_are_those_of_the_probe_on_every_split(d: int, wide: bool) -> No
         assert one.validation == pytest.approx(two.validation)
         right = names[split.test] == one.predicted
         assert 100 * right.mean() == pytest.approx(two.accuracy)
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_a_probe_on_a_device_has_the_scores_of_the_probe(layout: str) -> None:
+    z, y = blobs(220, 12, 3)
+    y[::11] = -1
+    table = sparse.csr_matrix(z) if layout == "sparse" else z
+    splits = holdout_splits(y, 4, seed=1)
+    splits[0] = replace(splits[0], aside=None)
+    here = probe(table, y, splits, strengths=STRENGTHS)
+    there = probe(table, y, splits, strengths=STRENGTHS, device="cpu")
+    for name, values in here.to_record().items():
+        assert values == pytest.approx(there.to_record()[name])
+    assert [s.validation for s in here.splits] == pytest.approx(
+        [s.validation for s in there.splits]
+    )
+    assert here.splits[0].everywhere == here.splits[0].accuracy
+    assert here.splits[1].everywhere != here.splits[1].accuracy
+    np.testing.assert_array_equal(here.confusion, there.confusion)
+
+
+def test_a_table_too_large_for_the_device_is_scored_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    z, y = blobs(60, 4, 2)
+    splits = holdout_splits(y, 2)
+    monkeypatch.setattr(device_probe, "answers", None)  # would fail
+    monkeypatch.setattr(sys.modules["muxgcl.evaluate.probe"], "ON_DEVICE", 8 * z.size)
+    assert probe(z, y, splits, device="cpu").to_record() == probe(z, y, splits).to_record()
+    monkeypatch.setattr(sys.modules["muxgcl.evaluate.probe"], "ON_DEVICE", 8 * z.size + 1)
+    with pytest.raises(TypeError):
+        probe(z, y, splits, device="cpu")
 
 
 def test_splits_of_several_sizes_come_back_in_their_order() -> None:

@@ -15,6 +15,7 @@ from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
 from muxgcl.runs.controls import score_controls
 from muxgcl.runs.diagnostics import diagnose
+from muxgcl.runs.environment import gpu_of
 from muxgcl.runs.fit import Fitted, Stopped
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
@@ -51,7 +52,14 @@ def score_stage(
     """Score the embeddings and keep the scores, with what a report draws beside them."""
     observer.phase("scoring")
     with stops_are_told("scoring"):
-        scores, confusion = score(z.numpy(), data, protocols, splits=splits, split_seed=split_seed)
+        scores, confusion = score(
+            z.numpy(),
+            data,
+            protocols,
+            splits=splits,
+            split_seed=split_seed,
+            device=gpu_of(str(fitted.graph.device)),
+        )
         if paper is not None and paper.epochs:
             scores["paper"] = paper.result().to_dict()
         run.save_scores(scores)

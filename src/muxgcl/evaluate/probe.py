@@ -5,7 +5,7 @@ is chosen on the validation nodes; test labels are read once, for the score of t
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,6 +33,7 @@ STRENGTHS: tuple[float, ...] = tuple(2.0**power for power in range(-10, 10))
 COUNTED = 100  # classes, the first ones, of which confusions are counted: a table of k x k a split
 ROWS, SCORES = 2048, 1 << 22  # of a block: rows, and scores of them
 TOGETHER = 2 << 30  # bytes that all splits in progress may take
+ON_DEVICE = 8 << 30  # bytes of a table in double, up to which a GPU scores it
 SMALL = 200_000  # numbers in a split's table, below which more threads wait for Python than work
 
 T = TypeVar("T")
@@ -97,7 +98,12 @@ class ProbeResult:
 
 
 def probe(
-    z: Table, y: Labels, splits: Sequence[Split], *, strengths: Sequence[float] = STRENGTHS
+    z: Table,
+    y: Labels,
+    splits: Sequence[Split],
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    device: str | None = None,
 ) -> ProbeResult:
     """Score an embedding on each split: fit on train, choose C on val, look at test once.
 
@@ -106,6 +112,7 @@ def probe(
         y: one label a node, -1 for none.
         splits: from `holdout_splits` or `public_splits`.
         strengths: the values of C to choose from, ascending; the smallest wins a tie.
+        device: a GPU to work on, if the table fits there; the answers are the same.
     """
     from sklearn.metrics import confusion_matrix, f1_score  # takes seconds to load
 
@@ -121,30 +128,44 @@ def probe(
             return np.zeros((len(counted),) * 2, np.int64)
         return confusion_matrix(truth[both], answer[both], labels=counted)
 
+    def judged(split: Split, told: Labels, validation: float, strength: float) -> SplitScore:
+        truth, answer = y[split.test], told[: len(split.test)]
+        return SplitScore(
+            accuracy=100 * float((truth == answer).mean()),
+            everywhere=100 * float((y[_looked_at(split)] == told).mean()),
+            macro_f1=100 * float(f1_score(truth, answer, average="macro", zero_division=0)),
+            validation=validation,
+            strength=strength,
+            confusion=confusion(truth, answer),
+        )
+
     def score(split: Split) -> SplitScore:
         path = fit_path(unit_rows(z[split.train]), y[split.train], strengths)
         hits = (_answers(path, z, split.val) == y[split.val]).sum(1)
         best = int(np.argmax(hits))
-        truth, (answer,) = y[split.test], _answers(path[best : best + 1], z, split.test)
-        right = truth == answer
-        everywhere = right
-        if split.aside is not None:
-            (beside,) = _answers(path[best : best + 1], z, split.aside)
-            everywhere = np.concatenate([right, beside == y[split.aside]])
-        return SplitScore(
-            accuracy=100 * float(right.mean()),
-            everywhere=100 * float(everywhere.mean()),
-            macro_f1=100 * float(f1_score(truth, answer, average="macro", zero_division=0)),
-            validation=100 * int(hits[best]) / len(split.val),
-            strength=strengths[best],
-            confusion=confusion(truth, answer),
-        )
+        (told,) = _answers(path[best : best + 1], z, _looked_at(split))
+        return judged(split, told, 100 * int(hits[best]) / len(split.val), strengths[best])
 
+    if device is not None and 8 * z.shape[0] * z.shape[1] < ON_DEVICE:
+        import torch
+
+        from muxgcl.evaluate.device_probe import answers
+
+        rows = torch.as_tensor(z.toarray() if sparse.issparse(z) else z, device=device)
+        parts = [replace(split, test=_looked_at(split), aside=None) for split in splits]
+        solved = zip(splits, answers(rows, y, parts, strengths), strict=True)
+        found = [judged(split, a.predicted, a.validation, a.strength) for split, a in solved]
+        return ProbeResult(counted, tuple(found))
     most = max((len(split.train) for split in splits), default=0)
     small = most * min(most, z.shape[1]) < SMALL
     width = min(most, z.shape[1]) if sparse.issparse(z) else z.shape[1]
     threads = 2 if small else max(1, TOGETHER // workspace(most, width))
     return ProbeResult(counted, tuple(on_all_cores(score, splits, most=threads)))
+
+
+def _looked_at(split: Split) -> Index:
+    """The nodes of test, and behind them those that are counted aside."""
+    return split.test if split.aside is None else np.concatenate([split.test, split.aside])
 
 
 def workspace(train: int, width: int) -> int:

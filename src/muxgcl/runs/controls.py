@@ -11,7 +11,7 @@ from muxgcl.evaluate import named
 from muxgcl.evaluate.controls import MAJORITY, UNTRAINED, each_feature_control, majority
 from muxgcl.graph import Features, Graph
 from muxgcl.runs.embedding import embed_blocks, gathered, taken
-from muxgcl.runs.environment import pick_device
+from muxgcl.runs.environment import gpu_of, pick_device
 from muxgcl.runs.plan import Plan, build, find_method
 from muxgcl.runs.scoring import Array, labels_of, probe_dict, score, splits_of
 from muxgcl.seeding import seeded
@@ -55,6 +55,7 @@ def score_controls(
             split_seed=split_seed,
             clusterings=CLUSTERINGS if clusters and not large else 0,
             rows=rows,
+            device=gpu_of(plan.device),
         )
         del table  # before the next is made
         yield name, found

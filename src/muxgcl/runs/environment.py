@@ -34,6 +34,14 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def gpu_of(name: str) -> str | None:
+    """The GPU that work on this device may use too, if it is one and is there."""
+    if name == "cpu" or not torch.cuda.is_available():
+        return None
+    device = pick_device(name)
+    return str(device) if device.type == "cuda" else None
+
+
 def limit_threads() -> None:
     """No more threads than cores that this process may use: more would wait for each other."""
     if hasattr(os, "sched_getaffinity"):

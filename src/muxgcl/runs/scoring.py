@@ -128,6 +128,7 @@ def score(
     split_seed: int = 0,
     clusterings: int = REPEATS,
     rows: Array | None = None,
+    device: str | None = None,
 ) -> tuple[dict[str, Any], Array | None]:
     """All scores of one embedding, and the confusion matrix of the first protocol.
 
@@ -139,6 +140,7 @@ def score(
         split_seed: of the splits and of k-means.
         clusterings: independent runs of k-means; 0 for none.
         rows: the nodes that `z` has rows of, in ascending order; all by default.
+        device: a GPU to classify on; the scores are the same.
     """
     scores: dict[str, Any] = {}
     confusion = None
@@ -150,7 +152,8 @@ def score(
         if protocol == "paper":
             continue
         parts = splits_of(data, protocol, splits, split_seed)
-        result = probe(z, y, parts if rows is None else [among(part, rows) for part in parts])
+        parts = parts if rows is None else [among(part, rows) for part in parts]
+        result = probe(z, y, parts, device=device)
         scores[protocol] = probe_dict(result, split_seed)
         confusion = result.confusion if confusion is None else confusion
     if clusterings:
