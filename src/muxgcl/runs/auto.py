@@ -78,7 +78,7 @@ TRIED = {
 }
 NOISE = 0.1  # points by which two means may differ by chance
 SMALLEST_WIDTH = 64
-FEATURE_BYTES = 1 << 30  # of propagated features in the embedding, at most
+FEATURE_BYTES = 1 << 28  # of a table of features in the embedding, at most
 
 
 def most_columns(nodes: int) -> int:
