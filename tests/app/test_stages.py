@@ -46,7 +46,7 @@ def test_scores_and_what_a_report_draws_are_kept(
     how = {"splits": 3, "split_seed": 7}
     ready = ready_of(loaded)
     found = score_stage(run, fitted_of(ready), z, loaded.tensors, ("holdout",), paper, heard, **how)
-    assert asked == {"protocols": ("holdout",), **how}
+    assert asked == {"protocols": ("holdout",), "device": None, **how}
     assert found["paper"] == paper.result().to_dict()
     assert run.scores() == found
     assert heard.phases == ["scoring"]

@@ -75,7 +75,7 @@ def test_the_runs_own_embeddings_and_clusters_need_no_other_file(
     assert (status, "has changed since" in err) == (2, True)
     shutil.rmtree(files)
     status, _, err = ask(capsys, "embed", str(out), "--features", "x.csv")
-    assert (status, "features of a new graph" in err) == (2, True)
+    assert (status, "--features belongs to a new graph" in err) == (2, True)
     assert ask(capsys, "embed", str(out), "--out", str(tmp_path / "z.npy"))[0] == 0
     assert np.array_equal(np.load(tmp_path / "z.npy"), Run(out).embeddings()[1])
     status, text, _ = ask(capsys, "cluster", str(out))

@@ -84,8 +84,8 @@ def embed(
     if new_edges is not None and new_nodes is None:
         raise UserError("new edges are links of new nodes: name the table of these (--new-nodes)")
     if graph is None and new_nodes is None and (extra := list(load.given())):
-        what = extra[0].replace("_", " ")
-        raise UserError(f"{what} is for a new graph, but no graph is named after {run}")
+        what = extra[0].replace("_", "-")
+        raise UserError(f"--{what} belongs to a new graph, but no graph is named after {run}")
     if graph is None and new_nodes is None and trained.embeddings_file.is_file():
         ids, table = trained.embeddings()
         blocks: Iterable[Array] = [table]
