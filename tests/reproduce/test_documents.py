@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 from types import ModuleType
 
 import numpy as np
@@ -131,6 +132,33 @@ def test_a_sample_is_shown_beside_all_nodes(tmp_path: Path) -> None:
         ["512", "—", "91.00 (+0.00, 2 seeds)"],
         ["2,048", "—", "—"],
     ]
+
+
+def test_a_network_is_shown_by_sample_and_steps(tmp_path: Path) -> None:
+    def row(hidden: int, size: int, steps: int, accuracy: float, **more: object) -> dict[str, Any]:
+        changes = {"hidden": hidden, "width": 256, "norm": "layer", "lr": 1e-3}
+        facts = {"dataset": "pubmed", "anchors": size, "epochs": steps, "accuracy": accuracy}
+        return {**facts, "changes": changes, **more}
+
+    lines = [row(512, 256, 300, 80.0), row(2048, 1024, 150, 81.0), row(2048, 256, 300, 82.0)]
+    lines += [row(64, 1, 1, 1.0, dataset="photo"), row(64, 1, 1, 1.0, changes={"epochs": 600})]
+    append_lines(tmp_path / "s.jsonl", lines)
+    table = scales.network_table(tmp_path / "s.jsonl")
+    assert table.header == ["hidden and width, norm", "256 x 300", "1,024 x 150"]
+    assert table.rows == [
+        ["2,048 and 256, layer", "82.00", "81.00"],
+        ["512 and 256, layer", "80.00", "—"],
+    ]
+
+
+def test_a_run_is_shown_beside_what_was_said_before(tmp_path: Path) -> None:
+    told = {"command": "muxgcl run x", "estimate": ["about 9 min"], "first_s": 630.0}
+    scores = {"mux-hop": 88.0, "raw": 80.0, "X|AX|A^2X": 87.5}
+    line = {**told, "peak_mib": 3072, "scores": scores, "commit": "abc"}
+    append_lines(tmp_path / "r.jsonl", [{"command": "other", "first_s": 1.0}, line])
+    table = scales.run_table(tmp_path / "r.jsonl")
+    want = ["`muxgcl run x`", "about 9 min", "10.5 min", "3.0 GiB", "88.00", "87.50 (X, AX, A^2X)"]
+    assert table.rows == [[*want, "abc"]]
 
 
 def test_a_width_is_shown_beside_the_full_readout(tmp_path: Path) -> None:

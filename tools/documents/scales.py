@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from muxgcl.evaluate.controls import control_name
 from muxgcl.io.schema import read_lines
 from muxgcl.reproduce.numbers import DASH
 from muxgcl.reproduce.paper import TITLES
@@ -81,8 +82,76 @@ def sample_table(path: Path) -> Table:
     )
 
 
+def network_table(path: Path) -> Table:
+    """Accuracy on PubMed by sample, steps and network: what the settings of a sample cost."""
+    found: dict[tuple[str, int, int], float] = {}
+    for row in read_lines(path):
+        changes = row["changes"]
+        if row["dataset"] == "pubmed" and changes.get("norm") and changes["lr"] == 1e-3:
+            shape = f"{changes['hidden']:,} and {changes['width']:,}, {changes['norm']}"
+            found[shape, row["anchors"], row["epochs"]] = row["accuracy"]
+    shapes = sorted({shape for shape, _, _ in found}, key=_by_width)
+    columns = sorted({(size, steps) for _, size, steps in found})
+    body = [
+        [shape, *(f"{v:.2f}" if (v := found.get((shape, *at))) else DASH for at in columns)]
+        for shape in shapes
+    ]
+    return Table(
+        "sampled-network",
+        "PubMed: accuracy in percent by sample, steps and network",
+        ["hidden and width, norm", *(f"{size:,} x {steps}" for size, steps in columns)],
+        body,
+        [
+            "Columns: nodes a step, and steps. Biases begin at zero; all else as preset `best` has "
+            "it. One seed, 10 splits of the development half. "
+            f"{DASH}: not run. Records: `records/sampled-search.jsonl`, by "
+            "`benchmarks/candidates.py sampled`."
+        ],
+    )
+
+
+def _by_width(shape: str) -> list[int]:
+    return [-int(part.replace(",", "")) for part in shape.split() if part[0].isdigit()]
+
+
+def run_table(path: Path) -> Table:
+    """Whole runs: what was said before, and what they took."""
+    rows = [row for row in read_lines(path) if row.get("scores") and row.get("estimate")]
+    body = []
+    for row in rows:
+        scores = dict(row["scores"])
+        ours = scores.pop("mux-hop")
+        rival = max(scores, key=lambda name: scores[name])
+        body.append(
+            [
+                f"`{row['command']}`",
+                row["estimate"][0],
+                f"{row['first_s'] / 60:.1f} min",
+                f"{row['peak_mib'] / 1024:.1f} GiB",
+                f"{ours:.2f}",
+                f"{scores[rival]:.2f} ({control_name(rival).replace('|', ', ')})",
+                row["commit"],
+            ]
+        )
+    return Table(
+        "runs",
+        "Whole runs on two cores: loading, walks, training, scores, controls and report",
+        ["command", "said before", "took", "memory", "accuracy", "best control", "commit"],
+        body,
+        [
+            "One line a run, in the order in which they were done; later ones have more of what is "
+            "on this page. Records: `records/run-time.jsonl`, by `benchmarks/run_time.py`."
+        ],
+    )
+
+
 def blocks(root: Path) -> dict[Path, str]:
     """What stands between the markers of the page."""
     records = root / "records"
-    parts = size_table(records / "scale.jsonl"), sample_table(records / "sampled.jsonl")
+    parts = (
+        run_table(records / "run-time.jsonl"),
+        size_table(records / "scale.jsonl"),
+        sample_table(records / "sampled.jsonl"),
+        network_table(records / "sampled-search.jsonl"),
+    )
     return {PAGE: "\n".join(map(markdown, parts))}
