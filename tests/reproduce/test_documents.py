@@ -2,8 +2,8 @@
 
 import json
 from pathlib import Path
-from typing import Any
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest

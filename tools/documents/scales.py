@@ -90,7 +90,7 @@ def network_table(path: Path) -> Table:
         if row["dataset"] == "pubmed" and changes.get("norm") and changes["lr"] == 1e-3:
             shape = f"{changes['hidden']:,} and {changes['width']:,}, {changes['norm']}"
             found[shape, row["anchors"], row["epochs"]] = row["accuracy"]
-    shapes = sorted({shape for shape, _, _ in found}, key=_by_width)
+    shapes = sorted(sorted({shape for shape, _, _ in found}), key=_by_width)
     columns = sorted({(size, steps) for _, size, steps in found})
     body = [
         [shape, *(f"{v:.2f}" if (v := found.get((shape, *at))) else DASH for at in columns)]
