@@ -146,6 +146,17 @@ def test_a_duration_is_told_in_a_unit_that_fits(seconds: float, told: str) -> No
     assert cost.duration(seconds) == told
 
 
+def test_a_large_graph_is_given_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    took = Cost(900.0, 1e6, 0.0, "CPU")
+    monkeypatch.setattr(cost, "estimate", lambda plan, graph, rates: took)
+    graph = Graph.from_data(planted(nodes=40))
+    for most, sampled in ((39, False), (40, True)):  # nodes up to which a graph is not large
+        monkeypatch.setattr(cost, "LARGE", most)
+        found = choose_sampling(plan(), graph, FAST, memory=1e15)
+        assert bool(found.sampling) == sampled
+        assert not choose_sampling(plan(), graph, FAST, patience=901.0, memory=1e15).sampling
+
+
 def test_the_exact_contrast_is_chosen_where_it_is_affordable_else_the_largest_sample_that_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -78,7 +78,8 @@ TRIED = {
 }
 NOISE = 0.1  # points by which two means may differ by chance
 SMALLEST_WIDTH = 64
-FEATURE_BYTES = 1 << 28  # of a table of features in the embedding, at most
+# bytes of a table of features in the embedding, at most: propagated, and as they are
+FEATURE_BYTES = {"readout_features": 1 << 30, "readout_raw": 1 << 28}
 
 
 def most_columns(nodes: int) -> int:
@@ -144,8 +145,8 @@ def settings_for(
     most = most_columns(nodes)
     for key in ("hidden", "width", "projection", "projection_out"):
         change(key, min(settings[key], most), f"the graph has {nodes:,} nodes")
-    if 4 * nodes * features > FEATURE_BYTES:
-        for key in ("readout_features", "readout_raw"):
+    for key, most_bytes in FEATURE_BYTES.items():
+        if 4 * nodes * features > most_bytes:
             change(key, 0.0, "a table of features in the embedding would be too large")
     if entries <= nodes:
         change("affinity", "none", "the graph has no edges")

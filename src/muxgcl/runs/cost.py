@@ -18,6 +18,7 @@ from muxgcl.affinity.skipgram import skip_gram
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import PairWeight, Sampling, contrast
+from muxgcl.runs.auto import LARGE
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.score_work import Judging, scoring
@@ -33,6 +34,7 @@ ON_GPU = 16  # times as much of both there, where small pieces would time the la
 SIZES = tuple(2**k for k in range(14, 7, -1))  # of samples, the largest first
 ROUGH_SECONDS = 60.0  # by slow rates: a training below is not worth an estimate
 PATIENCE = 600.0  # seconds that a training may take before `auto` samples
+MORE_PATIENCE = 1200.0  # where the graph is large
 BACKWARD = 1.7  # tables at the peak, relative to those that are kept for the backward pass
 VGAE_EPOCH = 3.0  # of a VGAE, in epochs of the encoder
 
@@ -221,7 +223,7 @@ def choose_sampling(
     rates: Rates | None = None,
     *,
     exact: bool = True,
-    patience: float = PATIENCE,
+    patience: float | None = None,
     memory: float | None = None,
 ) -> Chosen:
     """The exact contrast if its time and memory are acceptable, else the largest sample that is.
@@ -231,11 +233,14 @@ def choose_sampling(
         graph: on which.
         rates: what `calibrate` found.
         exact: whether the exact contrast may be chosen.
-        patience: seconds that a training may take.
+        patience: seconds that a training may take; ten minutes by default, twenty for a large
+            graph, where a small sample has seen few nodes by then.
         memory: bytes that it may take; by default what is free.
     """
     rates = rates or calibrate(plan, graph)
     memory = available(plan) if memory is None else memory
+    if patience is None:
+        patience = PATIENCE if graph.num_nodes <= LARGE else MORE_PATIENCE
     whole = estimate(replace(plan, anchors=None, keys=None), graph, rates)
     if exact and whole.seconds <= patience and whole.bytes <= memory:
         return Chosen(Sampling(), whole, "the exact contrast of all nodes is affordable")
