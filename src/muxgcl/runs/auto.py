@@ -76,6 +76,13 @@ TRIED = {
     (0.6, 0.7, 0.2, "last"): (84.81, 73.51, 88.54, 94.93, 91.01),
     (0.6, 0.7, 0.3, "all"): (84.54, 73.98, 88.35, 94.94, 91.39),
 }
+FOR_LARGE = {  # as a block model of a million nodes was trained with (records/scale.jsonl)
+    "anchors": "last",
+    "drop_features": 0.4,
+    "dropout": 0.4,
+    "drop_edges": (0.7, 0.7),
+    "temperature": 0.3,
+}
 NOISE = 0.1  # points by which two means may differ by chance
 SMALLEST_WIDTH = 64
 # bytes of a table of features in the embedding, at most: propagated, and as they are
@@ -138,7 +145,8 @@ def settings_for(
     change("epochs", 200 if nodes < SMALL else 400 if nodes <= LARGE else 300, why)
     change("lr", 5e-4 if nodes < SMALL else 1e-3, why)
     if nodes > LARGE:
-        change("anchors", "last", why)
+        for key, value in FOR_LARGE.items():
+            change(key, value, why)
         change("norm", "batch", why)  # a sample learns sooner
         change("hidden", min(settings["hidden"], 1024), why)
         change("width", min(settings["width"], 512), why)
