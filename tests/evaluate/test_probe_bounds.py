@@ -198,7 +198,7 @@ def test_holdout_has_twenty_splits_of_seed_0_in_the_report_half(
     z, y = blobs(80, 2)
     asked: list[list[Split]] = []
     monkeypatch.setattr(
-        "muxgcl.evaluate.protocols.probe", lambda z, y, splits: asked.append(splits)
+        "muxgcl.evaluate.protocols.probe", lambda z, y, splits, device: asked.append(splits)
     )
     holdout(z, y)
     holdout(z, y, count=2, seed=3, everywhere=True)

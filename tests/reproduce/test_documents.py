@@ -151,6 +151,18 @@ def test_a_network_is_shown_by_sample_and_steps(tmp_path: Path) -> None:
     ]
 
 
+def test_a_fanout_is_shown_by_graph(tmp_path: Path) -> None:
+    lines = [
+        {"dataset": "photo", "changes": {"fanout": fanout}, "accuracy": accuracy}
+        for fanout, accuracy in ((3, 90.0), (0, 91.0))
+    ]
+    lines.append({"dataset": "pubmed", "changes": {"fanout": 0}, "accuracy": 80.0})
+    append_lines(tmp_path / "f.jsonl", lines)
+    table = scales.fanout_table(tmp_path / "f.jsonl")
+    assert table.header == ["fanout", "PubMed", "Photo"]
+    assert table.rows == [["all", "80.00", "91.00"], ["3", "—", "90.00"]]
+
+
 def test_a_run_is_shown_beside_what_was_said_before(tmp_path: Path) -> None:
     told = {"command": "muxgcl run x", "estimate": ["about 9 min"], "first_s": 630.0}
     scores = {"mux-hop": 88.0, "raw": 80.0, "X|AX|A^2X": 87.5}

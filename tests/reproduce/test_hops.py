@@ -20,7 +20,7 @@ from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.hops import FIRST_SEED, HOP_PARTS, SPLIT_SEED, Hops, members_of
 from muxgcl.reproduce.job import COMMITTEE, LEFT_OUT, READOUTS, Job
 from muxgcl.reproduce.origins import MARKS, mark
-from muxgcl.reproduce.readouts import probed, scores_of
+from muxgcl.reproduce.readouts import scores_of
 from muxgcl.reproduce.records import Found, Record, RecordStore, fault_of, make_record
 from muxgcl.reproduce.render import render
 from muxgcl.reproduce.runner import Runner
@@ -122,7 +122,7 @@ def test_the_probe_in_one_batch_gives_the_scores_of_the_other() -> None:
     data = planted(nodes=120, classes=3, features=10, seed=3)
     x, y = data.x, data.y.numpy()
     given = (y, 4, 1, "x")
-    one, two = scores_of(x.numpy(), *given), probed(x, *given)
+    one, two = (scores_of(x.numpy(), *given, device=device) for device in (None, "cpu"))
     for measure, values in one["tables"]["x"].items():
         assert two["tables"]["x"][measure] == pytest.approx(values, abs=1e-9)
 

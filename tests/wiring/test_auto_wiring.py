@@ -123,14 +123,14 @@ def test_the_general_settings_are_judged_by_what_is_recorded() -> None:
 
 def test_of_settings_as_good_as_each_other_the_general_ones_drop_the_most(monkeypatch) -> None:
     low, high, worse = (0.4, 0.7, 0.2, "all"), (0.6, 0.4, 0.3, "last"), (0.8, 0.4, 0.3, "last")
-    tried = {low: (80.0, 70.0, 88.0, 95.0, 91.0), high: (79.9,) * 5, worse: (1.0,) * 5}
-    tried[high] = (79.8, 70.0, 87.9, 95.0, 90.9)  # 0.08 less in the mean
+    tried = {low: (80.0, 70.0, 88.0, 95.0, 91.0), worse: (1.0,) * 5}
+    tried[high] = (79.8, 70.2, 87.8, 95.0, 90.8)  # 0.08 less in the mean
     monkeypatch.setattr(auto, "TRIED", tried)
     assert general()["dropout"] == general()["drop_features"] == 0.6
     assert (general()["drop_edges"], general()["temperature"]) == ((0.4, 0.4), 0.3)
     assert general()["anchors"] == "last"
-    assert general(["citeseer"])["dropout"] == 0.4  # 0.1 less without it
-    monkeypatch.setitem(auto.TRIED, high, (79.8, 68.0, 87.9, 95.0, 90.9))
+    assert general(["citeseer"])["dropout"] == 0.4  # 0.15 less without it
+    monkeypatch.setitem(auto.TRIED, high, (79.8, 68.0, 87.8, 95.0, 90.8))
     assert general()["dropout"] == 0.4
     assert general(["citeseer"])["dropout"] == 0.4
 

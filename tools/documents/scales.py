@@ -110,6 +110,35 @@ def network_table(path: Path) -> Table:
     )
 
 
+def fanout_table(path: Path) -> Table:
+    """Accuracy with all neighbours of a node, or some."""
+    rows = read_lines(path)
+    graphs = [name for name in TITLES if any(row["dataset"] == name for row in rows)]
+    found = {(row["changes"]["fanout"], row["dataset"]): row for row in rows}
+    fanouts = sorted({fanout for fanout, _ in found})
+    body = [
+        [
+            "all" if fanout == 0 else str(fanout),
+            *(
+                f"{row['accuracy']:.2f}" if (row := found.get((fanout, g))) else DASH
+                for g in graphs
+            ),
+        ]
+        for fanout in fanouts
+    ]
+    return Table(
+        "fanout",
+        "Accuracy in percent by fanout",
+        ["fanout", *(TITLES[graph] for graph in graphs)],
+        body,
+        [
+            "256 nodes a step, 200 steps of a narrow network (`hidden` 512, `width` 256) on a CPU; "
+            "one seed, 10 splits of the development half. Records: `records/fanout-search.jsonl`, "
+            "by `benchmarks/candidates.py fanout`."
+        ],
+    )
+
+
 def _by_width(shape: str) -> list[int]:
     return [-int(part.replace(",", "")) for part in shape.split() if part[0].isdigit()]
 
@@ -153,5 +182,6 @@ def blocks(root: Path) -> dict[Path, str]:
         size_table(records / "scale.jsonl"),
         sample_table(records / "sampled.jsonl"),
         network_table(records / "sampled-search.jsonl"),
+        fanout_table(records / "fanout-search.jsonl"),
     )
     return {PAGE: "\n".join(map(markdown, parts))}

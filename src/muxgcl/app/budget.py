@@ -15,7 +15,7 @@ from muxgcl.runs.score_work import Judging
 from muxgcl.runs.work import COUNTED
 
 # settings of mux-hop with which a small sample learns sooner, or a step costs less
-# (records/sampled-search.jsonl)
+# (records/sampled-search.jsonl, records/fanout-search.jsonl)
 SAMPLED: dict[str, Any] = {"zero_bias": True, "hidden": 1024, "fanout": 5}
 LARGE_FOR_GPU = 100_000  # nodes, below which a GPU is done before its kernels could be timed
 

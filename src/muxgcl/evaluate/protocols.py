@@ -28,13 +28,19 @@ from muxgcl.evaluate.statistics import Summary, summarise
 
 
 def holdout(
-    z: Table, y: Labels, *, count: int = 20, seed: int = 0, everywhere: bool = False
+    z: Table,
+    y: Labels,
+    *,
+    count: int = 20,
+    seed: int = 0,
+    everywhere: bool = False,
+    device: str | None = None,
 ) -> ProbeResult:
     """Random splits, the same for every embedding of a graph, judged in the report half.
 
     With `everywhere` (protocol `holdout-all`) test nodes of the development half count as well.
     """
-    return probe(z, y, holdout_splits(y, count, seed, everywhere=everywhere))
+    return probe(z, y, holdout_splits(y, count, seed, everywhere=everywhere), device=device)
 
 
 def public(z: Table, y: Labels, splits: Sequence[Split]) -> ProbeResult:

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
 
-from muxgcl.evaluate import STRENGTHS, assign, development_hash, holdout_splits, report_half
+from muxgcl.evaluate import assign, development_hash
 from muxgcl.evaluate.development import report_labels
-from muxgcl.evaluate.device_probe import answers
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
 from muxgcl.methods import Method
@@ -101,8 +99,7 @@ class Reader:
         ]
         splits = (labels, job.splits, job.split_seed, name)
         if device.type == "cuda":
-            dense = table.toarray() if sparse.issparse(table) else table
-            return [ready(probed(torch.as_tensor(dense, device=device), *splits)), *pieces]
+            return [ready(scores_of(table, *splits, device=str(device))), *pieces]
         return [self.workers.submit(scores_of, table, *splits), *pieces]
 
 
@@ -131,28 +128,13 @@ def as_numpy(table: Any) -> Any:
     return table.numpy() if isinstance(table, Tensor) else table
 
 
-def scores_of(z: Any, y: Array, splits: int, seed: int, name: str) -> dict[str, Any]:
+def scores_of(
+    z: Any, y: Array, splits: int, seed: int, name: str, device: str | None = None
+) -> dict[str, Any]:
     """The linear probe of one table, by its name."""
-    found = score_splits(z, y, splits, seed, "holdout")
+    found = score_splits(z, y, splits, seed, "holdout", device)
     found.pop("development")
     return {"tables": {name: found}}
-
-
-def probed(z: Tensor, y: Array, splits: int, seed: int, name: str) -> dict[str, Any]:
-    """The same on a GPU."""
-    from sklearn.metrics import f1_score
-
-    parts = holdout_splits(y, splits, seed)
-    whole = holdout_splits(y, splits, seed, everywhere=True)
-    report = report_half(y)
-    accuracy, macro_f1, everywhere = [], [], []
-    for part, both, answer in zip(parts, whole, answers(z, y, whole, STRENGTHS), strict=True):
-        truth, told = y[part.test], answer.predicted[report[both.test]]  # in the same order
-        accuracy.append(100 * float((truth == told).mean()))
-        macro_f1.append(100 * float(f1_score(truth, told, average="macro", zero_division=0)))
-        everywhere.append(100 * float((y[both.test] == answer.predicted).mean()))
-    scores = {"accuracy": accuracy, "macro_f1": macro_f1, "everywhere": everywhere}
-    return {"tables": {name: scores}}
 
 
 def clusters_of(z: Any, y: Array, seed: int, name: str) -> dict[str, Any]:

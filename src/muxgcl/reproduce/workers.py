@@ -75,10 +75,13 @@ def _set_up(cores: int) -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def score_splits(z: Any, y: Array, splits: int, seed: int, protocol: str) -> dict[str, Any]:
+def score_splits(
+    z: Any, y: Array, splits: int, seed: int, protocol: str, device: str | None = None
+) -> dict[str, Any]:
     """The linear probe on fixed splits that all methods share."""
     everywhere = protocol == "holdout-all"
-    found = holdout(z, y, count=splits, seed=seed, everywhere=everywhere).to_record()
+    result = holdout(z, y, count=splits, seed=seed, everywhere=everywhere, device=device)
+    found = result.to_record()
     names = ("accuracy", "macro_f1") if everywhere else ("accuracy", "macro_f1", "everywhere")
     return {name: found[name] for name in names} | {"development": development_hash(y)}
 
