@@ -67,13 +67,10 @@ def _groupings(z: Table, clusters: int, seeds: Sequence[int]) -> list[Labels]:
 
     def group(seed: int) -> Labels:
         with threadpool_limits(limits=1):  # OpenMP's limit holds for one thread; sums keep an order
-            if not many:
-                kmeans = KMeans(clusters, n_init=STARTS, random_state=seed)
-                if rows.size > LARGE:
-                    kmeans = KMeans(clusters, init=_best_start(rows, clusters, seed), n_init=1)
-                found: Labels = kmeans.fit_predict(rows)
-                return found.astype(np.int64)
             start = _best_start(rows, clusters, seed)
+            if not many:
+                found: Labels = KMeans(clusters, init=start, n_init=1).fit_predict(rows)
+                return found.astype(np.int64)
             how = {"batch_size": BATCH, "random_state": seed}
             kmeans = MiniBatchKMeans(clusters, init=start, n_init=1, **how).fit(rows)
             blocks = (z[first : first + BATCH] for first in range(0, count, BATCH))
@@ -83,7 +80,29 @@ def _groupings(z: Table, clusters: int, seeds: Sequence[int]) -> list[Labels]:
     with threadpool_limits(limits=1), warnings.catch_warnings():
         # fewer different rows than clusters leave some clusters empty
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return on_all_cores(group, seeds)
+        if many or rows.size > LARGE:
+            return on_all_cores(group, seeds)
+        return _tightest(rows, clusters, seeds)
+
+
+def _tightest(rows: Table, clusters: int, seeds: Sequence[int]) -> list[Labels]:
+    """For each seed the tightest of `STARTS` groupings; every start is a thread's work."""
+    from sklearn.cluster import KMeans, kmeans_plusplus
+
+    def starts(seed: int) -> list[Table]:
+        state = np.random.RandomState(seed)  # one start after the other, as in KMeans
+        with threadpool_limits(limits=1):
+            return [kmeans_plusplus(rows, clusters, random_state=state)[0] for _ in range(STARTS)]
+
+    def group(start: Table) -> tuple[float, Labels]:
+        with threadpool_limits(limits=1):
+            kmeans = KMeans(clusters, init=start, n_init=1).fit(rows)
+        return float(kmeans.inertia_), kmeans.labels_.astype(np.int64)
+
+    each = on_all_cores(starts, seeds)
+    found = on_all_cores(group, [start for some in each for start in some])
+    parts = [found[first : first + STARTS] for first in range(0, len(found), STARTS)]
+    return [min(part, key=lambda grouping: grouping[0])[1] for part in parts]
 
 
 def _best_start(rows: Table, clusters: int, seed: int) -> Rows:

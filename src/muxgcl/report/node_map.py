@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
 from muxgcl.evaluate import assign
@@ -178,7 +179,7 @@ def _vectors(embedding: Rows) -> dict[str, Any]:
     unit = rows = single_unit_rows(embedding)
     if unit.shape[1] > VECTOR_WIDTH:
         # main directions, neither centred nor scaled again: nothing keeps the products as well
-        rows = unit @ np.linalg.eigh(unit.T @ unit)[1][:, -VECTOR_WIDTH:]
+        rows = unit @ randomized_svd(unit, VECTOR_WIDTH, random_state=0)[2].T
     step = max(float(np.abs(rows).max()), 1e-12) / 127
     small = np.round(rows / step)
     few = np.random.default_rng(0).permutation(len(rows))[:50]

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 
 import numpy as np
 from jaxtyping import Float, Int
+from joblib import cpu_count
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from sklearn.neighbors import NearestNeighbors
@@ -55,7 +56,7 @@ def _tsne(rows: Rows) -> Map:
     chosen = np.sort(np.random.default_rng(0).permutation(n)[:TSNE_NODES])
     perplexity = min(30.0, (len(chosen) - 1) / 3)
     tsne = TSNE(init="pca", perplexity=perplexity, max_iter=TSNE_STEPS, random_state=0)
-    with threadpool_limits(1):  # threads that share a core stall
+    with threadpool_limits(max(1, cpu_count() // 4)):  # threads that share a core stall
         places = tsne.fit_transform(rows[chosen])
     note = (
         "t-SNE: nodes that are alike lie together, so groups stand out; the gaps between groups "
