@@ -3,12 +3,14 @@
     python benchmarks/candidates.py general --device cuda --record records/general-search.jsonl
     python benchmarks/candidates.py sampled --device cuda --record records/sampled-search.jsonl
     python benchmarks/candidates.py fanout --device cpu --record records/fanout-search.jsonl
+    python benchmarks/candidates.py short --device cpu --record records/short-search.jsonl
 
 `general` asks which settings suit any graph: each candidate is trained on all five, and `auto`
 takes the one that is best on average. `sampled` asks what a small sample of nodes a step needs to
 learn soon: norms, widths and sizes of the sample, judged several times on the way. `fanout` lets
-its nodes look at some of their neighbours. Appends one JSON line a look; what is recorded is not
-trained again.
+its nodes look at some of their neighbours. `short` compares what `auto` has for an exact training
+with settings for a short sampled one. Appends one JSON line a look; what is recorded is not trained
+again.
 """
 
 import argparse
@@ -70,7 +72,18 @@ def fanout() -> Iterator[Job]:
         yield job(name, "default", changes, 256, FIRST_SEED, (200,))
 
 
-DESIGNS = {"general": general, "sampled": sampled, "fanout": fanout}
+def short() -> Iterator[Job]:
+    """A sampled training of few steps: the settings of an exact one, or less to learn from."""
+    common = {"zero_bias": True, "hidden": 1024, "fanout": 5, "lr": 1e-3, "epochs": 300}
+    exact = {"drop_features": 0.6, "dropout": 0.6, "drop_edges": (0.4, 0.4), "anchors": "all"}
+    sooner = {"drop_features": 0.4, "dropout": 0.4, "drop_edges": (0.7, 0.7), "anchors": "last"}
+    exact |= {"temperature": 0.2, "norm": "layer"}
+    sooner |= {"temperature": 0.3, "norm": "batch"}
+    for name, changes in product(("pubmed", "computers"), (sooner, exact)):
+        yield job(name, "default", common | changes, 512, FIRST_SEED, (300,))
+
+
+DESIGNS = {"general": general, "sampled": sampled, "fanout": fanout, "short": short}
 
 
 def job(

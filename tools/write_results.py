@@ -15,7 +15,7 @@ def main() -> None:
     """Rewrite every marked block and every figure."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     root = Path(__file__).resolve().parents[1]
-    written = write_documents(root) + engine.write_figures(root)
+    written = write_documents(root) + engine.write_figures(root) + scales.write_figures(root)
     marked = {
         "engine": engine,
         "coverage": coverage,

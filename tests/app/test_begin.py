@@ -161,10 +161,11 @@ def test_a_resumed_plan_takes_the_sample_that_the_run_was_begun_with(
 def test_a_resumed_plan_takes_the_settings_that_its_sample_brought(
     loaded: Loaded, tmp_path: Path
 ) -> None:
-    run, plan = Run(tmp_path / "run"), Plan.make("mux-hop", "quick", device="cpu")
-    brought = replace(plan.settings, zero_bias=True, fanout=5)
-    sampled = replace(plan, anchors=8, keys=8, settings=brought)
     graph = Graph.from_data(loaded.tensors)
+    run, plan = Run(tmp_path / "run"), Plan.make("mux-hop", "auto", graph=graph, device="cpu")
+    assert (plan.settings.norm, plan.settings.fanout) == ("layer", 0)
+    brought = replace(plan.settings, norm="batch", drop_edges=(0.7, 0.7), fanout=5)
+    sampled = replace(plan, anchors=8, keys=8, settings=brought)
     begun(run, make_ready(sampled, graph), loaded)
     assert as_begun(run, plan, exact=False) == sampled
     assert as_begun(run, plan, exact=False, given=["fanout"]).settings.fanout == 0

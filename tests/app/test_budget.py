@@ -87,6 +87,26 @@ def test_a_sample_changes_no_setting_that_was_asked_for() -> None:
 
 
 @pytest.mark.usefixtures("slow")
+def test_a_sample_of_preset_auto_learns_from_views_that_drop_less_features_and_more_edges() -> None:
+    auto = Plan.make("mux-hop", "auto", overrides={"epochs": 60}, graph=GRAPH, device="cpu")
+    changed = asdict(auto.settings) | {
+        "fanout": 5,
+        "norm": "batch",
+        "anchors": "last",
+        "drop_features": 0.4,
+        "dropout": 0.4,
+        "drop_edges": (0.7, 0.7),
+        "temperature": 0.3,
+    }
+    found = budget(auto, GRAPH)
+    assert asdict(found.plan.settings) == changed
+    assert asdict(auto.settings) != changed
+    kept = budget(auto, GRAPH, given=["temperature"]).plan.settings
+    assert kept.temperature == auto.settings.temperature
+    assert kept.norm == "batch"
+
+
+@pytest.mark.usefixtures("slow")
 def test_what_is_asked_for_is_not_changed() -> None:
     exact = budget(plan(), GRAPH, exact=True)
     assert exact.plan == plan()

@@ -172,8 +172,7 @@ def test_a_graph_without_edges_has_no_walks() -> None:
 
 
 def test_features_that_would_fill_the_memory_are_not_in_the_embedding() -> None:
-    for key, most_bytes in (("readout_features", 1 << 30), ("readout_raw", 1 << 28)):
-        most = most_bytes // 4 // 60_000
-        for features, weight in ((most, 0.5), (most + 1, 0.0)):
-            settings, _ = settings_for(60_000, features, 10**6)
-            assert settings[key] == weight
+    most = (1 << 28) // 4 // 60_000
+    for features, weight in ((most, 0.5), (most + 1, 0.0)):
+        settings, _ = settings_for(60_000, features, 10**6)
+        assert (settings["readout_features"], settings["readout_raw"]) == (weight, weight)

@@ -1,12 +1,11 @@
 """The engine's figures for README and docs, from `records/engine.jsonl`: nothing is typed in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.schema import read_lines
-from muxgcl.reproduce.cost import TIMES, method_rows
 from muxgcl.reproduce.numbers import interval
 from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.typeset import Table, markdown
@@ -24,13 +23,8 @@ def read(path: Path) -> list[Row]:
     return list(last.values())
 
 
-def epochs_table(rows: Sequence[Row], now: Mapping[str, Row]) -> Table:
-    """A whole epoch on a GPU: the dense step against ours.
-
-    Args:
-        rows: of `muxgcl bench epoch`.
-        now: by graph, what `muxgcl bench methods` measured since; it stands in place of ours.
-    """
+def epochs_table(rows: Sequence[Row]) -> Table:
+    """A whole epoch on a GPU: the dense step against ours."""
     body = []
     on_gpu = [row for row in rows if row["kind"] == "epoch" and "threads" not in row["device"]]
     for row in sorted(on_gpu, key=lambda row: row["nodes"]):
@@ -41,7 +35,6 @@ def epochs_table(rows: Sequence[Row], now: Mapping[str, Row]) -> Table:
             None,
         )
         name = TITLES.get(row["dataset"], "random graph")
-        row = now.get(row["dataset"], row)
         body.append(
             [
                 f"{name}, {row['nodes']:,} nodes",
@@ -63,9 +56,7 @@ def epochs_table(rows: Sequence[Row], now: Mapping[str, Row]) -> Table:
             "matrices and TF32 products; ours has fused fp16 products with 32-bit sums and is "
             "captured as one CUDA graph. Memory is the peak above the graph's own tensors. —: not "
             "run, or does not fit. Records: `records/engine.jsonl`, by `muxgcl bench epoch` at "
-            f"commit {', '.join(sorted({row['commit'][:7] for row in on_gpu}))}; where a graph has "
-            "a name, ours is of `records/times.jsonl`, by `muxgcl bench methods` at commit "
-            f"{', '.join(sorted({row['commit'][:7] for row in now.values()})) or '—'}.",
+            f"commit {', '.join(sorted({row['commit'][:7] for row in on_gpu}))}.",
         ],
     )
 
@@ -131,6 +122,61 @@ def parity_table(path: Path) -> Table:
     )
 
 
+def hops_table(path: Path) -> Table:
+    """An epoch over hops against one of MUX-GCL."""
+    rows = read_lines(path)
+    graphs = [name for name in TITLES if any(row["dataset"] == name for row in rows)]
+    found = {(row["dataset"], row["anchors"]): row for row in rows}
+
+    def cell(graph: str, anchors: str) -> str:
+        row = found.get((graph, anchors))
+        return f"{_time(row['epoch_ms']['mux-hop'])} ({row['ratio']:.2f}x)" if row else "—"
+
+    body = [
+        [TITLES[graph], _time(found[graph, "last"]["epoch_ms"]["mux-gcl"])]
+        + [cell(graph, anchors) for anchors in ("last", "all")]
+        for graph in graphs
+    ]
+    return Table(
+        "hop-epoch",
+        "One training epoch over hops",
+        ["graph", "MUX-GCL", "over hops, last scale as anchors", "every scale"],
+        body,
+        [
+            "Tables of width 256 are contrasted in all of them. MUX-GCL's encoder has width 256, "
+            "the perceptron of `mux-hop` that of preset `best` (2,048 inside, 512 or 1,024 out). "
+            "Contrasting every scale with every other is three times the pairs; —: the preset "
+            "does not. One training at a time, medians of 100 epochs. Records: "
+            "`records/hop-epoch.jsonl`, by `benchmarks/hop_epoch.py`.",
+        ],
+    )
+
+
+def small_table(path: Path) -> Table:
+    """What the two small kernels save."""
+    rows = read_lines(path)
+    alone = [row for row in rows if row["what"] != "epoch"]
+    body = []
+    for what in ("unit rows", "bias"):
+        ratios = sorted(row["ratio"]["torch"] for row in alone if row["what"] == what)
+        shares = [
+            f"{TITLES[row['dataset']]} {100 * (row['ratio'][f"torch's {what}"] - 1):.1f} %"
+            for row in rows
+            if row["what"] == "epoch"
+        ]
+        body.append([what, f"{ratios[0]:.2f}x to {ratios[-1]:.2f}x", ", ".join(shares)])
+    return Table(
+        "small",
+        "The small kernels against plain torch",
+        ["kernel", "faster alone, forward and backward", "saved of an epoch of MUX-GCL"],
+        body,
+        [
+            f"{len(alone) // 2} shapes, 5,416 to 39,434 rows of 128 to 512 numbers. Records: "
+            "`records/small-kernels.jsonl`, by `benchmarks/small_kernels.py`.",
+        ],
+    )
+
+
 def _time(ms: float) -> str:
     return f"{ms:,.0f} ms" if ms >= 100 else f"{ms:.3g} ms"
 
@@ -143,9 +189,9 @@ def blocks(root: Path) -> dict[Path, str]:
         "![Roofline of the fused kernel](figures/engine-roofline.svg)\n"
     )
     parity = parity_table(root / "records" / "parity.jsonl")
-    timed = method_rows(root / "records" / TIMES)
-    now = {name: dict(row) for (method, name, _), row in timed.items() if method == "mux-gcl"}
-    tables = [epochs_table(rows, now), kernels_table(rows), parity]
+    hops = hops_table(root / "records" / "hop-epoch.jsonl")
+    small = small_table(root / "records" / "small-kernels.jsonl")
+    tables = [epochs_table(rows), hops, kernels_table(rows), small, parity]
     return {
         Path("README.md"): markdown(tables[0]),
         Path("docs/kernels.md"): "\n".join([*map(markdown, tables), figures]),

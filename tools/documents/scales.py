@@ -5,6 +5,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from muxgcl.evaluate.controls import control_name
 from muxgcl.io.schema import read_lines
 from muxgcl.reproduce.numbers import DASH
@@ -29,6 +31,39 @@ def size_table(path: Path) -> Table:
             "A^2 X. Records: `records/scale.jsonl`, by `benchmarks/scale.py`."
         ],
     )
+
+
+def growth(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Trainings of several sizes that differ in nothing else, by their commit."""
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in read_lines(path):
+        found[row["commit"]].append(row)
+    return {commit: rows for commit, rows in found.items() if len(rows) > 2}
+
+
+def write_figures(root: Path) -> list[Path]:
+    """Time and memory against the number of nodes, with slopes, as SVG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "muxgcl"  # the same records, the same file
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    titles = {"train_s": "seconds to train", "process_mib": "GPU memory, MiB"}
+    for rows in growth(root / "records" / "scale.jsonl").values():
+        nodes = [row["nodes"] for row in rows]
+        for axis, (key, title) in zip(axes, titles.items(), strict=True):
+            values = [row[key] for row in rows]
+            slope = np.polyfit(np.log(nodes), np.log(values), 1)[0]
+            axis.loglog(nodes, values, "o-", label=f"slope {slope:.2f}")
+            axis.set(xlabel="nodes", title=title)
+            axis.grid(alpha=0.3, which="both")
+            axis.legend()
+    found = root / "docs" / "figures" / "scale-growth.svg"
+    figure.savefig(found, metadata={"Date": None})
+    plt.close("all")
+    return [found]
 
 
 def _line(row: dict[str, Any]) -> list[str]:
@@ -177,11 +212,13 @@ def run_table(path: Path) -> Table:
 def blocks(root: Path) -> dict[Path, str]:
     """What stands between the markers of the page."""
     records = root / "records"
+    figure = "![Time and memory against the number of nodes](figures/scale-growth.svg)\n"
     parts = (
-        run_table(records / "run-time.jsonl"),
-        size_table(records / "scale.jsonl"),
-        sample_table(records / "sampled.jsonl"),
-        network_table(records / "sampled-search.jsonl"),
-        fanout_table(records / "fanout-search.jsonl"),
+        markdown(run_table(records / "run-time.jsonl")),
+        markdown(size_table(records / "scale.jsonl")),
+        figure,
+        markdown(sample_table(records / "sampled.jsonl")),
+        markdown(network_table(records / "sampled-search.jsonl")),
+        markdown(fanout_table(records / "fanout-search.jsonl")),
     )
-    return {PAGE: "\n".join(map(markdown, parts))}
+    return {PAGE: "\n".join(parts)}

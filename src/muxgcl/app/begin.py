@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.app.budget import SAMPLED
+from muxgcl.app.budget import of_sample
 from muxgcl.app.source import Source
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
@@ -44,9 +44,10 @@ def as_begun(run: Run, plan: Plan, *, exact: bool, given: Collection[str] = ()) 
     if before.get("method") != plan.method:
         return plan
     plan = replace(plan, anchors=before.get("anchors"), keys=before.get("keys"))
-    if not plan.sampling or plan.method != "mux-hop":
+    if not plan.sampling:
         return plan
-    changes = {key: kept[key] for key in SAMPLED if key in kept and key not in given}
+    brought = [key for key in of_sample(plan) if key in kept and key not in given]
+    changes = {key: tuple(v) if isinstance(v := kept[key], list) else v for key in brought}
     return replace(plan, settings=replace(plan.settings, **changes))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from muxgcl.graph import Graph
 from muxgcl.runs import cost
+from muxgcl.runs.auto import FOR_SAMPLE
 from muxgcl.runs.cost import Cost, Rates
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.fit import make_ready
@@ -108,10 +109,17 @@ def _sampled(
     return plan, chosen.cost, [why, *notes]
 
 
-def sampled_settings(plan: Plan, given: Collection[str] = ()) -> dict[str, Any]:
-    """What a sample that nobody asked for changes in a plan, beside what was asked for."""
+def of_sample(plan: Plan) -> dict[str, Any]:
+    """Settings that a sample which nobody asked for brings, whatever the plan has."""
     if plan.method != "mux-hop":
         return {}
-    now = {key: getattr(plan.settings, key) for key in SAMPLED}
-    wanted = SAMPLED | {"hidden": min(SAMPLED["hidden"], now["hidden"])}
+    return SAMPLED | (FOR_SAMPLE if plan.preset == "auto" else {})
+
+
+def sampled_settings(plan: Plan, given: Collection[str] = ()) -> dict[str, Any]:
+    """Those among them that change something; what was asked for stays."""
+    wanted = of_sample(plan)
+    now = {key: getattr(plan.settings, key) for key in wanted}
+    if wanted:
+        wanted["hidden"] = min(wanted["hidden"], now["hidden"])
     return {key: value for key, value in wanted.items() if key not in given and value != now[key]}

@@ -76,17 +76,18 @@ TRIED = {
     (0.6, 0.7, 0.2, "last"): (84.81, 73.51, 88.54, 94.93, 91.01),
     (0.6, 0.7, 0.3, "all"): (84.54, 73.98, 88.35, 94.94, 91.39),
 }
-FOR_LARGE = {  # as a block model of a million nodes was trained with (records/scale.jsonl)
+# for a sample of the nodes a step, and few steps: records/scale.jsonl, records/short-search.jsonl
+FOR_SAMPLE: dict[str, Any] = {
     "anchors": "last",
     "drop_features": 0.4,
     "dropout": 0.4,
     "drop_edges": (0.7, 0.7),
     "temperature": 0.3,
+    "norm": "batch",
 }
 NOISE = 0.1  # points by which two means may differ by chance
 SMALLEST_WIDTH = 64
-# bytes of a table of features in the embedding, at most: propagated, and as they are
-FEATURE_BYTES = {"readout_features": 1 << 30, "readout_raw": 1 << 28}
+FEATURE_BYTES = 1 << 28  # of a table of features in the embedding, at most
 
 
 def most_columns(nodes: int) -> int:
@@ -145,16 +146,15 @@ def settings_for(
     change("epochs", 200 if nodes < SMALL else 400 if nodes <= LARGE else 300, why)
     change("lr", 5e-4 if nodes < SMALL else 1e-3, why)
     if nodes > LARGE:
-        for key, value in FOR_LARGE.items():
+        for key, value in FOR_SAMPLE.items():
             change(key, value, why)
-        change("norm", "batch", why)  # a sample learns sooner
         change("hidden", min(settings["hidden"], 1024), why)
         change("width", min(settings["width"], 512), why)
     most = most_columns(nodes)
     for key in ("hidden", "width", "projection", "projection_out"):
         change(key, min(settings[key], most), f"the graph has {nodes:,} nodes")
-    for key, most_bytes in FEATURE_BYTES.items():
-        if 4 * nodes * features > most_bytes:
+    if 4 * nodes * features > FEATURE_BYTES:
+        for key in ("readout_features", "readout_raw"):
             change(key, 0.0, "a table of features in the embedding would be too large")
     if entries <= nodes:
         change("affinity", "none", "the graph has no edges")
