@@ -159,11 +159,12 @@ def small_table(path: Path) -> Table:
     body = []
     for what in ("unit rows", "bias"):
         ratios = sorted(row["ratio"]["torch"] for row in alone if row["what"] == what)
-        shares = [
-            f"{TITLES[row['dataset']]} {100 * (row['ratio'][f"torch's {what}"] - 1):.1f} %"
+        saved = {
+            TITLES[row["dataset"]]: 100 * (row["ratio"][f"torch's {what}"] - 1)
             for row in rows
             if row["what"] == "epoch"
-        ]
+        }
+        shares = [f"{graph} {share:.1f} %" for graph, share in saved.items()]
         body.append([what, f"{ratios[0]:.2f}x to {ratios[-1]:.2f}x", ", ".join(shares)])
     return Table(
         "small",
