@@ -19,7 +19,7 @@ from muxgcl.app.saved import Trained, load_trained, save_trained
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding, Loaded, load
-from muxgcl.runs.committee import fit_members
+from muxgcl.runs.committee import fit_members, with_output
 from muxgcl.runs.embedding import collapsed
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
@@ -45,7 +45,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         lr: learning rate; the preset's by default.
         members: train this many seeds and put their embeddings side by side.
         output_width: columns of the embedding: what is read out is compressed by a linear map that
-            is learned on the training graph; all columns by default.
+            is learned in `fit`. 0: all columns; by default `mux-hop` has 1,024 a member.
         device: "auto", "cpu", "cuda" or "cuda:N".
         backend: how to compute the contrast; "auto" takes the fused kernel where it runs.
         random_state: the seed of everything random: an integer; a numpy `RandomState` or
@@ -57,9 +57,8 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
 
     After `fit`: `model_` (the trained method, of the first member), `committee_` (all members and
     the map to fewer columns), `embedding_` (of the training graph, [n, d]), `ids_` (of its rows),
-    `encoding_` (how columns became features), `feature_names_in_` and `n_features_in_` (of these
-    features), `seed_` (what random_state came to), `loss_`, `epoch_ms_`, `trained_` (what `save`
-    writes).
+    `encoding_` (how columns became features), `feature_names_in_` and `n_features_in_` (of these),
+    `seed_` (what random_state came to), `loss_`, `epoch_ms_`, `trained_` (what `save` writes).
 
     Example:
         >>> from muxgcl.io import planted
@@ -118,6 +117,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
             members=self.members,
             output_width=self.output_width,
         )
+        plan = with_output(plan, prepared)
         from muxgcl.cli.screen import fit_progress  # rich is for who looks
 
         epochs: list[Epoch] = []
@@ -220,7 +220,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
             plan.method,
             params={**asdict(plan.train), **asdict(plan.settings)},
             members=plan.members,
-            output_width=plan.output_width,
+            output_width=plan.output_width or 0,
             device=device,
             backend=plan.backend,
             random_state=plan.seed,

@@ -13,6 +13,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The value of .grace_period.:UserWarning"),
     pytest.mark.timeout(3000),
 ]
 

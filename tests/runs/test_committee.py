@@ -1,4 +1,4 @@
-"""Several seeds side by side in one embedding, and its compression to fewer columns."""
+"""Several seeds side by side in one embedding."""
 
 import signal
 from dataclasses import replace
@@ -14,9 +14,7 @@ import muxgcl
 from muxgcl import MuxGCL, NodeEmbedder, Observer, RunOptions, UserError
 from muxgcl.graph import Graph
 from muxgcl.io import planted
-from muxgcl.runs import compress
 from muxgcl.runs.committee import side_by_side
-from muxgcl.runs.compress import learn_map
 from muxgcl.runs.fit import Stopped
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
@@ -127,18 +125,6 @@ def test_members_are_added_by_resume_and_never_taken_away(tmp_path: Path) -> Non
     assert not list((tmp_path / "run").glob("member-*"))
 
 
-def test_another_width_is_had_by_resume_without_training(tmp_path: Path) -> None:
-    data, options = planted(nodes=60), replace(OPTIONS, out=tmp_path / "run", output_width=5)
-    muxgcl.run(data, options)
-    seen = StopsAt(-1)
-    narrow = muxgcl.run(data, replace(options, output_width=3, resume=True), observer=seen)
-    assert seen.left == -1
-    want = muxgcl.run(data, replace(options, output_width=3, out=tmp_path / "want"))
-    assert np.array_equal(narrow.embedding, want.embedding)
-    with pytest.raises(UserError, match=r"another output_width \(3\); this command asks for None"):
-        muxgcl.run(data, replace(options, output_width=None, resume=True))
-
-
 def test_a_new_graph_is_embedded_by_all_members_and_the_map_of_training(tmp_path: Path) -> None:
     data, other = planted(nodes=60), planted(nodes=80, seed=4)
     options = replace(OPTIONS, members=2, output_width=6)
@@ -153,34 +139,6 @@ def test_a_new_graph_is_embedded_by_all_members_and_the_map_of_training(tmp_path
     wide = np.hstack([unit(table) for table in single]) / np.sqrt(2)
     want = wide @ Run(run.path).output_map().numpy()
     np.testing.assert_allclose(muxgcl.embed(run.path, other).table, want, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["grace", "sgc", "deepwalk", "mux-hop"])
-def test_every_method_has_an_output_width(tmp_path: Path, name: str) -> None:
-    settings = {
-        "mux-hop": {"hidden": 8, "width": 8, "affinity": "none"},
-        "grace": {"width": 8},
-        "deepwalk": {"width": 8, "walks": 1},
-    }.get(name, {})
-    epochs = None if name == "sgc" else 1
-    options = replace(OPTIONS, method=name, settings=settings, preset="best", epochs=epochs)
-    options = replace(options, score=False)
-    data = planted(nodes=60)
-    full = muxgcl.run(data, replace(options, out=tmp_path / "full")).embedding
-    narrow = muxgcl.run(data, replace(options, out=tmp_path / "run", output_width=4))
-    assert narrow.embedding.shape == (60, 4)
-    want = full @ Run(narrow.path).output_map().numpy()
-    np.testing.assert_allclose(narrow.embedding, want, atol=1e-5)
-
-
-def test_an_output_wider_than_the_readout_is_refused_before_training(tmp_path: Path) -> None:
-    options = replace(OPTIONS, members=2, output_width=17, out=tmp_path / "run")
-    with pytest.raises(UserError, match="from 1 to 16, the width of what is read out, got 17"):
-        muxgcl.run(planted(nodes=60), options)
-    assert not (tmp_path / "run").exists()
-    for wrong in ({"members": 0}, {"output_width": 0}):
-        with pytest.raises(UserError, match="must be at least 1, got 0"):
-            muxgcl.run(planted(nodes=60), replace(OPTIONS, **wrong))
 
 
 def test_protocol_paper_is_of_one_training(tmp_path: Path) -> None:
@@ -273,51 +231,6 @@ def test_a_checkpoint_written_before_seeds_were_kept_is_read(tmp_path: Path) -> 
     assert np.array_equal(muxgcl.embed(run.path, data).table, want)
 
 
-# the map ----------------------------------------------------------------------------------------
-
-
-def test_the_map_is_the_leading_right_singular_vectors_of_unit_rows() -> None:
-    table = torch.randn(50, 12) @ torch.randn(12, 12)
-    rows = unit(table.double().numpy())
-    _, _, vectors = np.linalg.svd(rows)
-    found = learn_map(table, 5).double().numpy()
-    for k in range(5):
-        want = vectors[k] * np.sign(vectors[k][np.abs(vectors[k]).argmax()])
-        np.testing.assert_allclose(found[:, k], want, atol=1e-5)
-    assert (found[np.abs(found).argmax(0), range(5)] > 0).all()
-
-
-def test_a_map_of_full_width_keeps_every_product() -> None:
-    table = torch.randn(30, 7)
-    out = table @ learn_map(table, 7)
-    assert_close(out @ out.T, table @ table.T, atol=1e-4, rtol=1e-4)
-
-
-def test_blocks_of_rows_do_not_change_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = torch.randn(40, 9) @ torch.randn(9, 9)
-    table[3] = 0
-    whole = learn_map(table, 4)
-    monkeypatch.setattr(compress, "ROWS", 7)
-    assert_close(learn_map(table, 4), whole)
-
-
-def test_many_columns_are_mapped_by_subspace_iteration_to_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    scales = 0.7 ** torch.arange(60)
-    table = torch.randn(200, 60) * scales
-    exact = learn_map(table, 4)
-    monkeypatch.setattr(compress, "EXACT", 10)
-    monkeypatch.setattr(compress, "SPARE", 8)
-    assert_close(learn_map(table, 4), exact, atol=1e-5, rtol=1e-4)
-
-
-def test_more_columns_than_nodes_are_mapped_too() -> None:
-    table = torch.randn(6, 20)
-    out = table @ learn_map(table, 6)
-    assert_close(out @ out.T, table @ table.T, atol=1e-4, rtol=1e-4)
-
-
 def test_zero_rows_of_a_member_stay_zero() -> None:
     one, two = torch.randn(5, 3), torch.randn(5, 4)
     one[2] = 0
@@ -325,28 +238,6 @@ def test_zero_rows_of_a_member_stay_zero() -> None:
     assert found[2, :3].eq(0).all()
     assert_close(found[2].norm(), torch.tensor(0.5**0.5))
     assert side_by_side([one]) is one
-
-
-def test_a_damaged_map_is_named(tmp_path: Path) -> None:
-    data = planted(nodes=60)
-    run = muxgcl.run(data, replace(OPTIONS, output_width=4, out=tmp_path / "run"))
-    good = Run(run.path).output_map()
-    Run(run.path).save_output_map(good[:5])
-    with pytest.raises(UserError, match="is for 5 columns, but 8 are read out"):
-        muxgcl.embed(run.path, data)
-    for wrong in (good.double(), good.long()):
-        Run(run.path).save_output_map(wrong)
-        with pytest.raises(UserError, match=r"output\.safetensors is damaged: map must be"):
-            muxgcl.embed(run.path, data)
-    Run(run.path).save_output_map(good[:, :2])
-    with pytest.raises(UserError, match="has 2 columns, but output_width is 4"):
-        muxgcl.embed(run.path, data)
-    Run(run.path).output_file.write_bytes(b"nonsense")
-    with pytest.raises(UserError, match=r"output\.safetensors is damaged"):
-        muxgcl.embed(run.path, data)
-    Run(run.path).output_file.unlink()
-    with pytest.raises(UserError, match="has no map to its output_width yet"):
-        muxgcl.embed(run.path, data)
 
 
 def test_more_members_than_anybody_can_train_are_refused_at_once(tmp_path: Path) -> None:

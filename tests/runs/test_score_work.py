@@ -16,7 +16,6 @@ from muxgcl.runs.plan import Plan, build
 from muxgcl.runs.score_work import (
     Judged,
     Judging,
-    embedding_width,
     in_threads,
     judged,
     means_seconds,
@@ -24,7 +23,7 @@ from muxgcl.runs.score_work import (
     slowness,
     split_seconds,
 )
-from muxgcl.runs.work import COUNTED
+from muxgcl.runs.work import COUNTED, embedding_width
 
 DATA = planted(nodes=120)
 GRAPH = Graph.from_data(DATA)

@@ -18,6 +18,7 @@ from muxgcl.evaluate import development_hash
 from muxgcl.graph import Graph
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
+from muxgcl.runs.committee import with_output
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.score_work import Judging
@@ -117,6 +118,7 @@ def prepare(
         anchors=options.anchors,
         keys=options.negatives,
     )
+    plan = with_output(plan, tensors)
     if plan.members > 1 and "paper" in (options.protocols or ()):
         raise UserError(
             "protocol paper looks at the epochs of one training, not of several members"

@@ -106,7 +106,8 @@ Members = Annotated[
 OutputWidth = Annotated[
     int | None,
     typer.Option(
-        help="Compress the embedding to this many columns; by default nothing is compressed.",
+        help="Compress the embedding to this many columns; 0: all that is read out. mux-hop has "
+        "1,024 a member by default.",
         rich_help_panel=TRAINING,
     ),
 ]

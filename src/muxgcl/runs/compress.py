@@ -5,8 +5,9 @@ eigenvectors of $\bar Z^\top \bar Z$ and the output is $Z V$. No other W columns
 of rows, and so their cosines, as well. The table is not centred: a zero row stays a zero row, and
 the map of a new node depends on nothing but its own row.
 
-No table of nodes x nodes is built. Up to `EXACT` columns the eigenvectors are exact; beyond that
-they come from subspace iteration (Halko, Martinsson and Tropp 2011,
+Up to `EXACT` columns the eigenvectors are exact. With fewer rows than columns they come from the
+smaller $\bar Z \bar Z^\top = U \Lambda U^\top$, $V = \bar Z^\top U \Lambda^{-1/2}$. Where both are
+more, they come from subspace iteration (Halko, Martinsson and Tropp 2011,
 <https://arxiv.org/abs/0909.4061>), begun with fixed random numbers.
 """
 
@@ -26,6 +27,7 @@ EXACT = 8_000  # columns; a matrix of 8,000 x 8,000 numbers takes half a gibibyt
 ROWS = 4_096  # of the table that are multiplied at once
 SPARE = 32  # columns more than asked for, in subspace iteration
 ROUNDS = 8
+SMALLEST = 1e-5  # share of the largest singular value, below which rounding shows
 
 
 def check_width(width: int, columns: int) -> None:
@@ -48,13 +50,10 @@ def learn_map(table: Nodes, width: int, device: torch.device | None = None) -> M
     columns = table.shape[1]
     check_width(width, columns)
     device = device or torch.device("cpu")
-    if columns <= EXACT:
-        products = torch.zeros(columns, columns, dtype=torch.float64, device=device)
-        for unit in unit_blocks(table, device):
-            products += unit.mT @ unit
-        vectors = leading(products, width)
-    else:
-        vectors = iterated(table, width, device)
+    vectors = by_rows(table, width, device) if len(table) < min(columns, EXACT) else None
+    if vectors is None:
+        find = by_columns if columns <= EXACT else iterated
+        vectors = find(table, width, device)
     return with_signs(vectors).float().cpu().contiguous()  # the bits of a product depend on it
 
 
@@ -63,6 +62,26 @@ def unit_blocks(table: Nodes, device: torch.device) -> Iterator[Nodes]:
     for rows in table.split(ROWS):
         rows = rows.to(device, torch.float64)
         yield rows / rows.norm(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+
+
+def by_columns(table: Nodes, width: int, device: torch.device) -> Columns:
+    """From the products of columns."""
+    columns = table.shape[1]
+    products = torch.zeros(columns, columns, dtype=torch.float64, device=device)
+    for unit in unit_blocks(table, device):
+        products += unit.mT @ unit
+    return leading(products, width)
+
+
+def by_rows(table: Nodes, width: int, device: torch.device) -> Columns | None:
+    """From the products of rows; None where they have fewer directions than `width`."""
+    if len(table) < width:
+        return None
+    unit = torch.cat([*unit_blocks(table, device)])
+    inside = leading(unit @ unit.mT, width)
+    vectors = unit.mT @ inside
+    lengths = vectors.norm(dim=0)
+    return vectors / lengths if lengths.min() > SMALLEST * lengths.max() else None
 
 
 def leading(products: Float[Tensor, "d d"], width: int) -> Columns:

@@ -38,7 +38,7 @@ class Plan:
     backend: Backend = "auto"
     capture: Capture = "auto"
     members: int = 1  # seeds side by side, counted up from `seed`
-    output_width: int | None = None  # columns of the embedding; all that is read out by default
+    output_width: int | None = None  # columns of the embedding; None: all that is read out
     choices: tuple[Choice, ...] = ()  # what preset `auto` picked and nothing overrode, and why
     anchors: int | None = None  # nodes that a step contrasts, and with how many; all by default
     keys: int | None = None
@@ -54,8 +54,10 @@ class Plan:
             raise UserError(f"members must be at least 1, got {self.members}")
         if self.members > min(MOST_MEMBERS, SEEDS - self.seed):
             raise UserError(f"members must be at most {MOST_MEMBERS:,}, got {self.members:,}")
-        if self.output_width is not None and self.output_width < 1:
-            raise UserError(f"output_width must be at least 1, got {self.output_width}")
+        if self.output_width is not None and self.output_width < 0:
+            raise UserError(
+                f"output_width must be at least 1, or 0 for all columns, got {self.output_width}"
+            )
         if self.sampling and not find_method(self.method).samples:
             able = ", ".join(name for name, kind in METHODS.items() if kind.samples)
             raise UserError(

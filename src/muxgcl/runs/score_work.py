@@ -22,12 +22,11 @@ from muxgcl.evaluate.clustering import LARGE, MANY, SAMPLE, STARTS
 from muxgcl.evaluate.logistic import fit_path
 from muxgcl.evaluate.probe import TOGETHER, workspace
 from muxgcl.graph import Graph
-from muxgcl.nn.readout import Readout
 from muxgcl.runs.controls import CLUSTERINGS, LARGE_SPLITS
 from muxgcl.runs.controls import LARGE as LARGE_CONTROL
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import REPEATS, labels_of, splits_of
-from muxgcl.runs.work import NUMBER, Shape
+from muxgcl.runs.work import NUMBER, embedding_width
 from muxgcl.tensors import AnyData
 
 INNER, EIGEN, ROTATION, NEWTON, PREDICTION = 2e-11, 1.4e-10, 5e-11, 1.1e-8, 5.5e-9  # seconds
@@ -105,16 +104,6 @@ def judged(plan: Plan, graph: Graph, asked: Judging, protocol: str) -> Iterator[
         large = rows < nodes or nodes * columns > LARGE_CONTROL
         splits = min(asked.splits, LARGE_SPLITS) if large else asked.splits
         yield Judged(rows, columns, splits, 0 if large else CLUSTERINGS)
-
-
-def embedding_width(plan: Plan, graph: Graph) -> int:
-    """Columns that are read out, of all members."""
-    shape = Shape.of(plan, graph)
-    if not hasattr(plan.settings, "readout"):
-        return plan.members * shape.widths[-1]
-    read = Readout.of(plan.settings, last=shape.last)
-    beside = bool(read.features) + bool(read.raw)
-    return plan.members * (len(read.scales) * shape.widths[-1] + beside * graph.num_features)
 
 
 def split_seconds(split: Split, width: int, classes: int) -> float:

@@ -21,6 +21,7 @@ from muxgcl.augment import stacked_propagation
 from muxgcl.graph import Graph
 from muxgcl.kernels import Sample
 from muxgcl.nn.field import Field, block_rows, in_part
+from muxgcl.nn.readout import Readout
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan
 from muxgcl.seeding import seeded
@@ -244,3 +245,13 @@ def embedding(plan: Plan, graph: Graph, shape: Shape) -> float:
     cfg = plan.settings
     beside = 2 * bool(cfg.readout_features) + bool(cfg.readout_raw)  # the latter needs no new table
     return NUMBER * graph.num_nodes * (2 * (shape.last + 1) * w + beside * f)
+
+
+def embedding_width(plan: Plan, graph: Graph) -> int:
+    """Columns that are read out, of all members."""
+    shape = Shape.of(plan, graph)
+    if not hasattr(plan.settings, "readout"):
+        return plan.members * shape.widths[-1]
+    read = Readout.of(plan.settings, last=shape.last)
+    beside = bool(read.features) + bool(read.raw)
+    return plan.members * (len(read.scales) * shape.widths[-1] + beside * graph.num_features)
