@@ -5,11 +5,14 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import Corrupt, both, clean
+from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.kernels import Sample
+from muxgcl.methods import Method
 from muxgcl.nn.field import Field, neighbours
 from muxgcl.nn.gcn import GCN
+from muxgcl.runs.plan import Plan, build
 
 DATA = planted(nodes=40, isolated=2)
 DENSE = DATA.clone()
@@ -105,3 +108,33 @@ def test_a_field_with_a_fanout_is_smaller() -> None:
     propagation, rows = clean(Graph.from_data(DATA)).propagation, torch.tensor([3, 17])
     whole, some = Field.of(propagation, rows, 2), Field.of(propagation, rows, 2, fanout=1)
     assert len(some.rows[0]) <= 2 * 2 * 2 < len(whole.rows[0])
+
+
+@pytest.mark.parametrize("data", [DATA, DENSE])
+def test_one_layer_of_a_gcn_with_a_fanout_is_right_on_average(data) -> None:
+    graph = Graph.from_data(data)
+    encoder = GCN(graph.num_features, 3, layers=1, act="none", fanout=2)
+    view, sample = clean(graph), Sample(torch.tensor([3, 17]), 2, 2, 40)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        draws = torch.stack([encoder(view, (), sample)[1] for _ in range(2000)])
+        whole = encoder(view)[1][sample.nodes]
+    error = draws.std(0) / len(draws) ** 0.5
+    assert error.min() > 0
+    assert ((draws.mean(0) - whole).abs() <= 4.5 * error).all()
+    assert_close(encoder(view)[1], encoder(view)[1])  # without a sample nothing is drawn
+
+
+def test_a_fanout_is_a_setting_of_methods_that_look_at_the_nodes_of_a_sample_alone() -> None:
+    graph = Graph.from_data(DATA)
+
+    def built(method: str, fanout: int) -> Method:
+        settings = {"fanout": fanout, "width": 8}
+        return build(Plan.make(method, "quick", overrides=settings, device="cpu"), graph)
+
+    for method in ("mux-gcl", "grace", "gca"):
+        assert built(method, 3).encoder.fanout == 3
+        with pytest.raises(UserError, match="fanout must be at least 0"):
+            built(method, -1)
+    with pytest.raises(UserError, match="sfa looks at all neighbours: fanout must be 0, got 3"):
+        built("sfa", 3)

@@ -64,6 +64,7 @@ def test_a_default_changes_on_purpose_alone() -> None:
         "activation": "relu",
         "drop_edges": (0.2, 0.4),
         "mask_features": (0.3, 0.4),
+        "fanout": 0,
         "temperature": 0.4,
         "scale_weights": (0.2, 0.2, 0.6),
         "direction": "paper",

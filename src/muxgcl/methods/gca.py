@@ -34,6 +34,7 @@ class GcaConfig:
     activation: Activation = "relu"  # of the encoder
     drop_edges: tuple[float, float] = (0.3, 0.5)  # share of edges dropped, in each view
     mask_features: tuple[float, float] = (0.1, 0.1)  # share of feature columns masked, in each view
+    fanout: int = 0  # neighbours of a node that a layer of a sampled step looks at; 0: all
     temperature: float = 0.3  # of the contrast; a lower one is sharper
     row_normalize: bool = False  # divide each row of features by its sum, as the authors do
 
@@ -53,7 +54,13 @@ class Gca(Method):
         self.scaled = features_scaled(cfg.row_normalize)
         self.drop_weights = OfGraph(partial(drop_weights, kind=cfg.centrality))
         self.rates = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
-        self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
+        self.encoder = GCN(
+            graph.num_features,
+            cfg.width,
+            layers=cfg.layers,
+            act=cfg.activation,
+            fanout=cfg.fanout,
+        )
         self.projector = Projector(cfg.width, cfg.projection)
         only_last = [0.0] * cfg.layers + [1.0]
         self.contrast = MultiplexPatchContrast(only_last, cfg.temperature, backend=context.backend)

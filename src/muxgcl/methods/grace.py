@@ -28,6 +28,7 @@ class GraceConfig:
     activation: Activation = "relu"  # of the encoder
     drop_edges: tuple[float, float] = (0.2, 0.4)  # share of edges dropped, in each view
     mask_features: tuple[float, float] = (0.3, 0.4)  # share of feature columns masked, in each view
+    fanout: int = 0  # neighbours of a node that a layer of a sampled step looks at; 0: all
     temperature: float = 0.4  # of the contrast; a lower one is sharper
     readout: Kind = "last"  # how the scales become the embedding
     readout_weights: tuple[float, ...] = ()  # for `all`, one a scale; none: all weigh 1
@@ -48,7 +49,13 @@ class Grace(Method):
         super().__init__()
         self.context = context
         self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
-        self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
+        self.encoder = GCN(
+            graph.num_features,
+            cfg.width,
+            layers=cfg.layers,
+            act=cfg.activation,
+            fanout=cfg.fanout,
+        )
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
         self.readout = Readout.of(cfg, last=cfg.layers)
         only_last = [0.0] * cfg.layers + [1.0]

@@ -36,6 +36,7 @@ class MuxGclConfig(AffinityConfig):
     activation: Activation = "relu"  # of the encoder
     drop_edges: tuple[float, float] = (0.2, 0.4)  # share of edges dropped, in each view
     mask_features: tuple[float, float] = (0.3, 0.4)  # share of feature columns masked, in each view
+    fanout: int = 0  # neighbours of a node that a layer of a sampled step looks at; 0: all
     temperature: float = 0.4  # of the contrast; a lower one is sharper
     scale_weights: tuple[float, ...] = (0.2, 0.2, 0.6)  # of the contrasts, scale 0 first
     direction: Direction = "paper"  # anchors at the last scale, or as in the released code
@@ -64,7 +65,13 @@ class MuxGcl(Method):
             )
         self.cfg, self.context = cfg, context
         self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
-        self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
+        self.encoder = GCN(
+            graph.num_features,
+            cfg.width,
+            layers=cfg.layers,
+            act=cfg.activation,
+            fanout=cfg.fanout,
+        )
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
         self.contrast = MultiplexPatchContrast(
             cfg.scale_weights,

@@ -64,6 +64,8 @@ class Sfa(Method):
 
     def __init__(self, graph: Graph, cfg: SfaConfig, context: Context) -> None:
         super().__init__()
+        if cfg.fanout:
+            raise UserError(f"sfa looks at all neighbours: fanout must be 0, got {cfg.fanout}")
         self.cfg, self.context = cfg, context
         self.scaled = features_scaled(cfg.row_normalize)
         self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]

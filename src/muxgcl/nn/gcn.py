@@ -56,6 +56,9 @@ class GCN(nn.Module):
         hidden: width between the layers; twice `width` by default.
         act: activation after every layer; one module serves all layers.
         final_activation: whether the last layer has one too.
+        fanout: neighbours that a layer looks at where a sample's nodes alone are computed, drawn
+            afresh each time; 0: all. Layers are not linear, so the mean over draws is not quite
+            the output of the whole graph.
     """
 
     __call__: Callable[..., dict[int, Nodes]]  # as `forward`; of a module torch only says Any
@@ -69,8 +72,11 @@ class GCN(nn.Module):
         hidden: int | None = None,
         act: Activation = "relu",
         final_activation: bool = True,
+        fanout: int = 0,
     ) -> None:
         super().__init__()
+        if fanout < 0:
+            raise UserError(f"fanout must be at least 0 (all neighbours), got {fanout}")
         if layers < 1 or width < 1:
             raise UserError(f"layers and width must be at least 1, got {layers} and {width}")
         widths = [in_features, *[hidden or 2 * width] * (layers - 1), width]
@@ -79,7 +85,7 @@ class GCN(nn.Module):
         )
         self.biases = nn.ParameterList(torch.zeros(b) for b in widths[1:])
         self.act = activation(act)
-        self.final_activation = final_activation
+        self.final_activation, self.fanout = final_activation, fanout
 
     def forward(
         self,
@@ -112,7 +118,7 @@ class GCN(nn.Module):
     ) -> dict[int, Nodes]:
         """The same at these rows, from what they depend on; how much that is changes each time."""
         last = len(self.weights)
-        field, found = Field.of(view.propagation, rows, last), {}
+        field, found = Field.of(view.propagation, rows, last, self.fanout), {}
         if isinstance(view.features, Tensor):  # (A X) W_1 has fewer rows to multiply than A (X W_1)
             table = inputs(view, field.rows[0])
             hidden = (field.hops[0] @ table) @ self.weights[0]
