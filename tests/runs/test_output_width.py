@@ -79,10 +79,18 @@ def test_a_run_and_the_estimator_compress_wide_readouts_alike(
     np.testing.assert_allclose(found.embedding, want, atol=1e-5)
     again = muxgcl.run(data, replace(options, out=found.path, resume=True))
     assert np.array_equal(again.embedding, found.embedding)
+    more = muxgcl.run(data, replace(options, out=found.path, resume=True, members=2))
+    assert more.embedding.shape == (60, 12)
+    wide = replace(options, out=tmp_path / "full", resume=True)  # the default changes no run
+    assert np.array_equal(muxgcl.run(data, wide).embedding, full)
+    narrow = replace(options, out=tmp_path / "narrow", output_width=4)
+    muxgcl.run(data, narrow)
+    with pytest.raises(UserError, match=r"another output_width \(4\)"):
+        muxgcl.run(data, replace(narrow, output_width=None, resume=True))
     embedder = MuxGCL(preset="best", epochs=4, device="cpu", **small)
     np.testing.assert_allclose(embedder.fit_transform(data), found.embedding, atol=1e-5)
     np.testing.assert_allclose(embedder.transform(data), found.embedding, atol=1e-5)
-    assert MuxGCL.load(found.path).output_width == 6
+    assert MuxGCL.load(found.path).output_width == 12
     assert MuxGCL.load(tmp_path / "full").output_width == 0
 
 

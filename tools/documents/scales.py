@@ -33,12 +33,12 @@ def size_table(path: Path) -> Table:
     )
 
 
-def growth(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Trainings of several sizes that differ in nothing else, by their commit."""
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+def growth(path: Path) -> list[list[dict[str, Any]]]:
+    """Trainings of several sizes, of one commit, with the same sample and as many steps."""
+    found: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
     for row in read_lines(path):
-        found[row["commit"]].append(row)
-    return {commit: rows for commit, rows in found.items() if len(rows) > 2}
+        found[row["commit"], row["anchors"], row["settings"]["epochs"]].append(row)
+    return [rows for rows in found.values() if len(rows) > 2]
 
 
 def write_figures(root: Path) -> list[Path]:
@@ -51,7 +51,7 @@ def write_figures(root: Path) -> list[Path]:
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     titles = {"train_s": "seconds to train", "process_mib": "GPU memory, MiB"}
-    for rows in growth(root / "records" / "scale.jsonl").values():
+    for rows in growth(root / "records" / "scale.jsonl"):
         nodes = [row["nodes"] for row in rows]
         for axis, (key, title) in zip(axes, titles.items(), strict=True):
             values = [row[key] for row in rows]

@@ -51,6 +51,20 @@ def as_begun(run: Run, plan: Plan, *, exact: bool, given: Collection[str] = ()) 
     return replace(plan, settings=replace(plan.settings, **changes))
 
 
+def width_as_begun(run: Run, plan: Plan, asked: int | None) -> Plan:
+    """The default width where the run has it, for each of its members, too; else none.
+
+    So a width that nobody asks for changes no embedding.
+    """
+    if asked is not None or not run.exists:
+        return plan
+    before = run.config()["run"]
+    width, members = before.get("output_width"), before.get("members", 1)
+    if (width or 0) * plan.members == (plan.output_width or 0) * members:
+        return plan
+    return replace(plan, output_width=None)
+
+
 def refuse_foreign(run: Run) -> None:
     """Leave a folder alone that holds other things."""
     if (other := run.foreign()) is not None:

@@ -9,7 +9,14 @@ from typing import Any
 
 from torch import Tensor
 
-from muxgcl.app.begin import Start, as_begun, begin, observed_so_far, refuse_foreign
+from muxgcl.app.begin import (
+    Start,
+    as_begun,
+    begin,
+    observed_so_far,
+    refuse_foreign,
+    width_as_begun,
+)
 from muxgcl.app.budget import Budget
 from muxgcl.app.judge import controls_stage, report_stage, score_stage, stops_are_told
 from muxgcl.app.log import logged
@@ -140,6 +147,7 @@ def _run_one(
     refuse_foreign(run)
     if options.resume:
         plan = as_begun(run, plan, exact=options.exact, given=options.overrides)
+        plan = width_as_begun(run, plan, options.output_width)
     observer.phase("preparing")
     with stops_are_told("preparing", resumable=False):
         ready = _ready(job, plan, run)

@@ -28,7 +28,7 @@ from muxgcl.runs.fit import Fitted, Ready, fit, restore
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.work import embedding_width
+from muxgcl.runs.work import COUNTED, embedding_width
 from muxgcl.shapes import Scale
 
 WIDTH = 1024  # columns of a member's embedding, unless another width is asked for
@@ -116,11 +116,13 @@ def with_output(plan: Plan, graph: Graph) -> Plan:
 
 def check_output(plan: Plan, ready: Ready) -> None:
     """Refuse a width beyond what is read out, before anything is trained."""
-    if plan.output_width is not None and ready.method.inductive:  # others embed once trained
-        if plan.method == "mux-hop" and plan.output_width <= embedding_width(plan, ready.graph):
-            return
-        columns = embed(ready.method, ready.graph).shape[1]
-        check_width(plan.output_width, plan.members * columns)
+    if plan.output_width is None or not ready.method.inductive:  # others embed once trained
+        return
+    if plan.method in COUNTED and ready.graph.kinds is None:
+        columns = embedding_width(plan, ready.graph)
+    else:
+        columns = plan.members * embed(ready.method, ready.graph).shape[1]
+    check_width(plan.output_width, columns)
 
 
 def together(members: Sequence[Fitted]) -> Fitted:

@@ -50,7 +50,8 @@ def learn_map(table: Nodes, width: int, device: torch.device | None = None) -> M
     columns = table.shape[1]
     check_width(width, columns)
     device = device or torch.device("cpu")
-    vectors = by_rows(table, width, device) if len(table) < min(columns, EXACT) else None
+    few = len(table) < columns and table.numel() <= EXACT**2
+    vectors = by_rows(table, width, device) if few else None
     if vectors is None:
         find = by_columns if columns <= EXACT else iterated
         vectors = find(table, width, device)
