@@ -48,8 +48,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
             is learned in `fit`. 0: all columns; by default `mux-hop` has 1,024 a member.
         device: "auto", "cpu", "cuda" or "cuda:N".
         backend: how to compute the contrast; "auto" takes the fused kernel where it runs.
-        random_state: the seed of everything random: an integer; a numpy `RandomState` or
-            `Generator`, of which each `fit` draws one; or None for a fresh one.
+        random_state: the seed: an integer; numpy's, of which each `fit` draws one; None: a new one.
         verbose: whether `fit` shows how far it is: a bar on a terminal and in a notebook, elsewhere
             some ten lines of epoch and loss on standard error.
         on_epoch: is called after every epoch with its number, loss, terms and seconds (`Epoch`); on

@@ -3,36 +3,21 @@
 import signal
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from committee_cases import OPTIONS, unit
 from torch.testing import assert_close
 
 import muxgcl
-from muxgcl import MuxGCL, NodeEmbedder, Observer, RunOptions, UserError
+from muxgcl import MuxGCL, NodeEmbedder, Observer, UserError
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.runs.committee import side_by_side
 from muxgcl.runs.fit import Stopped
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
-
-OPTIONS = RunOptions(
-    method="grace",
-    preset="quick",
-    settings={"width": 8, "projection": 8},
-    epochs=4,
-    splits=2,
-    device="cpu",
-    controls=False,
-    report=False,
-)
-
-
-def unit(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
 
 
 class StopsAt(Observer):

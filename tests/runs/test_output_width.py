@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from committee_cases import OPTIONS, unit
 from torch.testing import assert_close
 
 import muxgcl
-from muxgcl import MuxGCL, Observer, RunOptions, UserError
+from muxgcl import MuxGCL, Observer, UserError
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.runs import committee, compress
@@ -19,21 +20,6 @@ from muxgcl.runs.compress import learn_map
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
-
-OPTIONS = RunOptions(
-    method="grace",
-    preset="quick",
-    settings={"width": 8, "projection": 8},
-    epochs=4,
-    splits=2,
-    device="cpu",
-    controls=False,
-    report=False,
-)
-
-
-def unit(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
 
 
 class Counts(Observer):
