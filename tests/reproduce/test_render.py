@@ -21,6 +21,7 @@ from muxgcl.reproduce.job import settings_of
 from muxgcl.reproduce.paper import Printed
 from muxgcl.reproduce.records import Found, RecordStore, make_record
 from muxgcl.reproduce.render import render, told, write
+from muxgcl.reproduce.shown import collapsed
 from muxgcl.reproduce.theory_words import theory_words
 from muxgcl.reproduce.typeset import Table, latex, markdown
 from muxgcl.runs.plan import Plan
@@ -193,20 +194,24 @@ def test_records_of_other_settings_are_not_shown(store: RecordStore) -> None:
     assert len(render("table2", store, longer).missing) == 2
 
 
-def test_an_earlier_record_is_shown_with_a_mark_where_there_is_no_other(tmp_path: Path) -> None:
+def test_a_record_of_another_protocol_is_not_shown(tmp_path: Path) -> None:
     old = replace(SMALL, protocol="holdout-all")
-    jobs = [job for m in ("mux-gcl", "grace") for job in old.scored(m, "cora")]
-    store = fill(tmp_path, [*jobs, *SMALL.scored("grace", "cora"), *old.scored("dgi", "photo")])
+    store = fill(tmp_path, [*old.scored("mux-gcl", "cora"), *SMALL.scored("grace", "cora")])
     main, minus = render("table1", store, SMALL).tables[:2]
     cells = {row[0]: row[1:] for row in main.rows}
-    assert "§" not in cells["GRACE"][0]
-    assert "§" in cells["MUX-GCL"][0]
-    assert cells["MUX-GCL"][1].startswith("—")
-    assert "§" in cells["DGI"][1]
-    assert any("both halves" in note for note in main.notes)
-    assert minus.rows[0][1] == "+1.00 (2 seeds) §"  # paired within one protocol
-    assert minus.rows[0][2] == "—"
-    assert all("§" not in note for note in render("table4", store, old).tables[0].notes)
+    assert cells["MUX-GCL"][0].startswith("—")
+    assert not cells["GRACE"][0].startswith("—")
+    assert minus.rows[0][1] == "—"
+
+
+def test_a_training_that_collapsed_is_told_beside_the_table(tmp_path: Path) -> None:
+    three = replace(SMALL, seeds=3)
+    lines = list(fill(tmp_path, three.scored("dgi", "cora")).lines())
+    assert collapsed(Found(lines), three, ["dgi"], ["cora"]) == []
+    kept = lines[1]["result"]
+    fallen = lines[1] | {"result": kept | {"accuracy": [27.0] * len(kept["accuracy"])}}
+    (said,) = collapsed(Found([lines[0], fallen, lines[2]]), three, ["dgi"], ["cora"])
+    assert said.startswith("DGI on Cora: 1 of 3 trainings collapsed (27.0); the median")
 
 
 def test_plain_words_sort_claims_by_what_the_records_say(

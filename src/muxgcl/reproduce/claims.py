@@ -8,7 +8,7 @@ from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.paper import TABLE1, TITLES
 from muxgcl.reproduce.records import Found
-from muxgcl.reproduce.shown import difference, on_earlier, shown
+from muxgcl.reproduce.shown import difference, shown
 from muxgcl.reproduce.theory_tables import (
     READINGS,
     gaps,
@@ -36,13 +36,12 @@ class Claim:
 
 
 def plain_words(found: Found, scope: Scope) -> list[str]:
-    """Two paragraphs, and what a mark in them means; none where there is nothing to go by."""
+    """Two paragraphs; none where there is nothing to go by."""
     claims = list(_claims(found, scope))
     held = [f"{claim.text}: {', '.join(claim.holds)}" for claim in claims if claim.holds]
     failed = [f"{claim.text}: {', '.join(claim.fails)}" for claim in claims if claim.fails]
     paragraphs = (("What holds.", held), ("What does not.", failed))
-    told = [f"**{title}** {'; '.join(said)}." for title, said in paragraphs if said]
-    return told + on_earlier([told])
+    return [f"**{title}** {'; '.join(said)}." for title, said in paragraphs if said]
 
 
 def _claims(found: Found, scope: Scope) -> Iterator[Claim]:
@@ -58,9 +57,9 @@ def _claims(found: Found, scope: Scope) -> Iterator[Claim]:
         printed = TABLE1["mux-gcl"].get(dataset)
         if ours and printed:
             close = ours.mean >= printed.mean - numbers.SHORT_BY
-            accuracy.add(close, f"{title} ({ours.mean:.1f} against {printed.plain}{seen.mark})")
-        _add(better, title, *difference(found, scope, mux, grace, dataset))
-        _add(control, title, *difference(found, scope, mux, sgc, dataset))
+            accuracy.add(close, f"{title} ({ours.mean:.1f} against {printed.plain})")
+        _add(better, title, difference(found, scope, mux, grace, dataset))
+        _add(control, title, difference(found, scope, mux, sgc, dataset))
     yield from (accuracy, better, control)
     yield from _parts(found, scope)
     yield from _theory(found, scope)
@@ -74,7 +73,7 @@ def _parts(found: Found, scope: Scope) -> Iterator[Claim]:
         for dataset in scope.columns("table4"):
             one, two = (("mux-gcl", name) for name in (variant, "neither"))
             title = TITLES.get(dataset, dataset)
-            _add(claim, title, *difference(found, scope, one, two, dataset))
+            _add(claim, title, difference(found, scope, one, two, dataset))
         yield claim
 
 
@@ -98,6 +97,6 @@ def _theory(found: Found, scope: Scope) -> Iterator[Claim]:
         yield order
 
 
-def _add(claim: Claim, title: str, found: Difference | None, mark: str) -> None:
+def _add(claim: Claim, title: str, found: Difference | None) -> None:
     if found is not None and found.low is not None:  # too few seeds say nothing either way
-        claim.add(found.is_above, f"{title} ({numbers.interval(found).rstrip('*')}{mark})")
+        claim.add(found.is_above, f"{title} ({numbers.interval(found).rstrip('*')})")

@@ -1,69 +1,62 @@
-"""What a cell shows: records of the protocol that is asked for, or, marked, earlier ones.
+"""What a cell shows: the records of one method or variant on one graph."""
 
-Before labels had two halves, test nodes came from both (`holdout-all`). Where nothing else is
-recorded yet, a table shows those figures with a mark instead of an empty cell.
-"""
-
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
 
 from muxgcl.evaluate import Difference
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.job import Job
+from muxgcl.reproduce.paper import LABELS, TITLES
 from muxgcl.reproduce.records import Found, Record
 
-EARLIER = " §"
-ON_EARLIER = "§: an earlier record, judged on nodes of both halves (protocol `holdout-all`)."
+COLLAPSED = 10.0  # points of accuracy below the median over seeds
 
 Row = tuple[str, str]  # method and variant
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The records of one cell, how many there should be, and the mark of earlier ones."""
+    """The records of one cell, and the jobs that should be there."""
 
     records: list[Record]
     jobs: list[Job]
-    mark: str = ""
 
 
 def shown(found: Found, scope: Scope, row: Row, dataset: str) -> Shown:
     """The records of one method or variant on one graph."""
-    for asked, mark in _scopes(scope):
-        jobs = asked.scored(row[0], dataset, row[1])
-        if records := found.of(jobs):
-            return Shown(records, jobs, mark)
-    return Shown([], scope.scored(row[0], dataset, row[1]))
+    jobs = scope.scored(row[0], dataset, row[1])
+    return Shown(found.of(jobs), jobs)
 
 
-def difference(
-    found: Found, scope: Scope, one: Row, two: Row, dataset: str
-) -> tuple[Difference | None, str]:
-    """`one - two`, paired, so both of one protocol; and the mark of an earlier one.
-
-    A row without chance has one record, which stands for every seed.
-    """
-    for asked, mark in _scopes(scope):
-        ours, theirs = (asked.scored(method, dataset, variant) for method, variant in (one, two))
-        if len(theirs) == 1:
-            theirs = theirs * len(ours)
-        if (seen := numbers.difference(found, ours, theirs)) is not None:
-            return seen, mark
-    return None, ""
+def difference(found: Found, scope: Scope, one: Row, two: Row, dataset: str) -> Difference | None:
+    """`one - two`, paired. A row without chance has one record, which stands for every seed."""
+    ours, theirs = (scope.scored(method, dataset, variant) for method, variant in (one, two))
+    if len(theirs) == 1:
+        theirs = theirs * len(ours)
+    return numbers.difference(found, ours, theirs)
 
 
 def gap(found: Found, scope: Scope, one: Row, two: Row, dataset: str) -> str:
     """The same as a cell."""
-    seen, mark = difference(found, scope, one, two, dataset)
-    return numbers.interval(seen) + mark
+    return numbers.interval(difference(found, scope, one, two, dataset))
 
 
-def on_earlier(cells: list[list[str]]) -> list[str]:
-    """The note that a table needs where a cell of it has the mark."""
-    return [ON_EARLIER] if any(EARLIER.strip() in cell for row in cells for cell in row) else []
-
-
-def _scopes(scope: Scope) -> list[tuple[Scope, str]]:
-    if scope.protocol != "holdout":
-        return [(scope, "")]
-    return [(scope, ""), (replace(scope, protocol="holdout-all"), EARLIER)]
+def collapsed(
+    found: Found, scope: Scope, methods: Iterable[str], columns: Sequence[str]
+) -> list[str]:
+    """A note on trainings that came to nothing: the mean of their cell hides it."""
+    told = []
+    for method in methods:
+        for dataset in columns:
+            records = shown(found, scope, (method, "full"), dataset).records
+            each = [fmean(scores) for scores in numbers.scores(records)]
+            fallen = [x for x in each if x < median(each) - COLLAPSED]
+            if fallen:
+                told.append(
+                    f"{LABELS[method]} on {TITLES.get(dataset, dataset)}: {len(fallen)} of "
+                    f"{len(each)} trainings collapsed ({', '.join(f'{x:.1f}' for x in fallen)}); "
+                    f"the median over seeds is {median(each):.2f}."
+                )
+    return told

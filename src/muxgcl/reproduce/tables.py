@@ -10,7 +10,7 @@ from muxgcl.reproduce.origins import ORIGINS, mark
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TITLES
 from muxgcl.reproduce.records import Found
 from muxgcl.reproduce.shift import protocol_shift
-from muxgcl.reproduce.shown import gap, on_earlier, shown
+from muxgcl.reproduce.shown import collapsed, gap, shown
 from muxgcl.reproduce.typeset import Table
 from muxgcl.runs.settings import origin
 
@@ -27,7 +27,7 @@ def table1(found: Found, scope: Scope) -> list[Table]:
             TABLE1.get(method, {}).get(dataset),
         )
         origin = "" if method in CONTROLS else mark(method, "paper", dataset)
-        return figures + seen.mark + origin
+        return figures + origin
 
     body = [
         [LABELS[method], *(cell(method, dataset) for dataset in columns)]
@@ -44,7 +44,7 @@ def table1(found: Found, scope: Scope) -> list[Table]:
             "paper's figure and the difference; ▼: more than one point short of it). The first "
             f"three rows are controls: nothing in them is trained. {DASH}: not run. "
             f"Settings (preset `paper`): {ORIGINS}.",
-            *on_earlier(body),
+            *collapsed(found, scope, scope.rows("table1"), columns),
             *_elsewhere(found, scope),
         ],
     )
@@ -68,7 +68,7 @@ def _mux_minus_grace(found: Found, scope: Scope) -> Table:
         "MUX-GCL minus GRACE, each at its own settings (points of accuracy)",
         ["", *(TITLES.get(name, name) for name in columns)],
         [["ours", *cells], ["paper", *claimed]],
-        [PAIRED, _on_settings(found, scope), *on_earlier([cells])],
+        [PAIRED, _on_settings(found, scope)],
     )
 
 
@@ -158,7 +158,6 @@ def _clustering(
                     len(cell[d].jobs) * (1 if own else REPEATS),
                     TABLE2.get(method, {}).get(f"{d}/{measure}"),
                 )
-                + (cell[d].mark if summary else "")
                 for (d, measure), summary in zip(columns, seen, strict=True)
             ]
             body.append([LABELS[method] + (", its own clusters" if own else ""), *cells])
@@ -171,13 +170,11 @@ def _clustering(
         [
             f"Ours ± standard deviation over {scope.told_seeds} by {REPEATS} runs of k-means "
             "(in brackets the paper's figure and the difference); a method's own clusters, the "
-            "largest of its assignments, come once a seed. Earlier records hold scikit-learn's "
-            "k-means, later ones ours: the same algorithm and number of starts, other random "
-            "numbers."
+            "largest of its assignments, come once a seed. k-means is "
+            "scikit-learn's, the tightest of ten starts."
             + (
                 " Compared are the nodes of the report half." if scope.protocol == "holdout" else ""
             ),
-            *on_earlier(body),
         ],
     )
 

@@ -5,7 +5,7 @@ from muxgcl.reproduce.artefacts import PARTS, Scope
 from muxgcl.reproduce.numbers import PAIRED
 from muxgcl.reproduce.paper import TABLE3, TABLE4, TITLES
 from muxgcl.reproduce.records import Found
-from muxgcl.reproduce.shown import gap, on_earlier, shown
+from muxgcl.reproduce.shown import gap, shown
 from muxgcl.reproduce.typeset import Table
 
 NAMES = {
@@ -55,7 +55,7 @@ def _variants(
             seen = shown(found, scope, ("mux-gcl", variant), dataset)
             planned = len(seen.jobs) * scope.splits
             figures = numbers.percent(numbers.summary(seen.records), planned, claims.get(dataset))
-            cells.append(figures + seen.mark)
+            cells.append(figures)
         body.append([NAMES[variant], *cells])
     for one, two in pairs:
         cells = [
@@ -63,4 +63,4 @@ def _variants(
         ]
         body.append([f"{NAMES[one]} minus {NAMES[two].split(' (')[0]}", *cells])
     header = ["", *(TITLES.get(dataset, dataset) for dataset in columns)]
-    return Table(name, title, header, body, [note, *on_earlier(body)])
+    return Table(name, title, header, body, [note])
