@@ -13,7 +13,7 @@ from stage_cases import OPTIONS, Heard, begun, fitted_of
 
 import muxgcl
 from muxgcl import Observer
-from muxgcl.app import pipeline
+from muxgcl.app import members, pipeline
 from muxgcl.app.prepare import prepare
 from muxgcl.evaluate import PaperProtocol
 from muxgcl.io import planted
@@ -69,7 +69,7 @@ def test_a_stop_before_anything_is_written_cannot_be_resumed(
     def stopped(*given: Any, **how: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline, "make_ready", stopped)
+    monkeypatch.setattr(members, "make_ready", stopped)
     with pytest.raises(Stopped, match="stopped while preparing; nothing was written") as stop:
         muxgcl.run(loaded, replace(OPTIONS, out=tmp_path / "run"))
     assert not stop.value.resumable
@@ -91,10 +91,10 @@ def test_a_worker_beside_the_first_trains_and_writes_nothing(
         asked.append(how)
         return real(ready)
 
-    real = pipeline.train
-    monkeypatch.setattr(pipeline, "train", trained)
-    monkeypatch.setattr(pipeline, "first_begins", first_begins)
-    monkeypatch.setattr(pipeline, "make_ready", lambda plan, graph, **how: make_ready(plan, graph))
+    real = members.train
+    monkeypatch.setattr(members, "train", trained)
+    monkeypatch.setattr(members, "first_begins", first_begins)
+    monkeypatch.setattr(members, "make_ready", lambda plan, graph, **how: make_ready(plan, graph))
     options = replace(OPTIONS, out=tmp_path / "run", score=True, protocols=(protocol,))
     job = replace(prepare(loaded, options, None, None), workers=Workers(1, 2))
     result = pipeline._run_one(job, job.plan, tmp_path / "run", None)
@@ -125,7 +125,7 @@ def test_the_protocol_of_the_paper_is_had_by_asking_and_goes_on_with_what_it_saw
     run = Run(tmp_path / "run")
     for protocols, found in ((("holdout",), False), (("holdout", "paper"), True)):
         job = prepare(loaded, replace(options, protocols=protocols), None, None)
-        paper = pipeline._paper_protocol(job, job.plan, run)
+        paper = members.paper_protocol(job, job.plan, run)
         assert (paper is not None) == found
     assert paper is not None
     assert (paper.seed, paper.epochs) == (7, {})
@@ -133,11 +133,11 @@ def test_the_protocol_of_the_paper_is_had_by_asking_and_goes_on_with_what_it_saw
     run.save_checkpoint({}, epoch=1)
     run.log_observed(1, [50.0], split_seed=7)
     job = replace(job, options=replace(job.options, resume=True))
-    paper = pipeline._paper_protocol(job, job.plan, run)
+    paper = members.paper_protocol(job, job.plan, run)
     assert paper is not None
     assert paper.epochs == {1: (50.0,)}
     bare = replace(job, options=replace(job.options, score=False))
-    assert pipeline._paper_protocol(bare, job.plan, run) is None
+    assert members.paper_protocol(bare, job.plan, run) is None
 
 
 def test_epochs_of_protocol_paper_are_logged_as_they_are_seen(
@@ -148,7 +148,7 @@ def test_epochs_of_protocol_paper_are_logged_as_they_are_seen(
     paper.observe = lambda epoch, z: (float(epoch),)  # type: ignore[method-assign]
     ready = make_ready(job.plan, job.graph)
     begun(run, ready, loaded)
-    pipeline.train_stage(job, ready, run, paper)
+    members.train_stage(job, ready, run, paper)
     assert run.observed(9, split_seed=3) == {1: (1.0,), 2: (2.0,)}
 
 
