@@ -32,7 +32,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
 import muxgcl.cli.reproduce
 import muxgcl.reproduce.records
-import muxgcl.runs.fit
+import muxgcl.runs.checkpoint
 import muxgcl.runs.folder
 from muxgcl.io import planted
 from muxgcl.io.files import HOUR, PART, append_lines, json_lines
@@ -266,7 +266,7 @@ def quick(folder: Path) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(folder))  # what a kill leaves there goes with it
-        patch.setattr(muxgcl.runs.fit, "CHECKPOINT_SECONDS", -1.0)
+        patch.setattr(muxgcl.runs.checkpoint, "CHECKPOINT_SECONDS", -1.0)
         patch.setattr(muxgcl.cli.reproduce, "Runner", partial(Runner, open_graph=small))
         for name, seconds in {"GRACE": 0.3, "WAIT": 0.1, "LOOK": 0.05}.items():
             patch.setattr(shared, name, seconds)  # a dead worker's trial is taken over soon

@@ -22,9 +22,10 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.methods import Method
 from muxgcl.nn.projector import unit_rows
+from muxgcl.runs.checkpoint import restore
 from muxgcl.runs.compress import Map, check_width, learn_map
 from muxgcl.runs.embedding import embed, embed_blocks, gathered
-from muxgcl.runs.fit import Fitted, Ready, fit, restore
+from muxgcl.runs.fit import Fitted, Ready, fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
