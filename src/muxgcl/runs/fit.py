@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from statistics import median
 from types import FrameType
 from typing import Any
 
@@ -31,6 +30,7 @@ from muxgcl.runs.loop import (
     method_state,
     random_state,
     set_random_state,
+    settled_ms,
 )
 from muxgcl.runs.plan import Plan, build, check_sizes
 from muxgcl.seeding import seeded
@@ -214,12 +214,11 @@ def train(
                     told = f"stopped after epoch {trainer.epoch} of {plan.train.epochs}"
                     raise Stopped(told, stop.number)
             keeper.save()
-    settled = times[len(times) // 10 :] or [0.0]  # the first tenth pays for warming up
     return Fitted(
         method,
         graph,
         loss,
-        1000 * median(settled),
+        settled_ms(times),
         peak.mib,
         time.perf_counter() - begin,
         device_name(device),
