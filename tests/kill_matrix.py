@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from kill_cases import COMMANDS, PACKAGES, Case, quick, quietly
 from optuna.storages.journal import JournalFileBackend
 
@@ -179,6 +180,7 @@ def main() -> None:
     parser.add_argument("--record", type=Path, help="append a line of JSON to this file")
     parser.add_argument("--only", help="one command by its name")
     given = parser.parse_args()
+    torch.set_num_threads(1)  # a forked child has none of its parent's threads, and waits for them
     began, rows, faults = commit(), {}, []
     for name in COMMANDS:
         if given.only not in (None, name):
