@@ -1,5 +1,6 @@
 """What a cell shows: records of the protocol that is asked for, or, marked, earlier ones.
 
+Another mark says whose settings they were trained with.
 Before labels had two halves, test nodes came from both (`holdout-all`). Where nothing else is
 recorded yet, a table shows those figures with a mark instead of an empty cell.
 """
@@ -11,7 +12,10 @@ from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.records import Found, Record
+from muxgcl.runs.settings import origin, source
 
+MARKS = {"official": "", "mixed": " †", "ours": " ‡"}  # by whose settings they are
+ORIGINS = "† the authors' in part, the rest ours; ‡ ours; no mark: the authors' own"
 EARLIER = " §"
 ON_EARLIER = "§: an earlier record, judged on nodes of both halves (protocol `holdout-all`)."
 
@@ -25,6 +29,16 @@ class Shown:
     records: list[Record]
     jobs: list[Job]
     mark: str = ""
+
+
+def mark(method: str, preset: str, dataset: str) -> str:
+    """The mark of a method's settings for a dataset."""
+    return MARKS[origin(method, preset, dataset)]
+
+
+def is_searched(method: str, preset: str, dataset: str) -> bool:
+    """Whether the settings say that they were chosen on the development half."""
+    return "development half" in source(method, preset, dataset)
 
 
 def shown(found: Found, scope: Scope, row: Row, dataset: str) -> Shown:
