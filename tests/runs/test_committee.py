@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from committee_cases import OPTIONS, unit
+from sklearn.preprocessing import normalize
+from stage_cases import SCORED
 from torch.testing import assert_close
 
 import muxgcl
@@ -18,6 +19,8 @@ from muxgcl.runs.committee import side_by_side
 from muxgcl.runs.fit import Stopped
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
+
+OPTIONS = replace(SCORED, epochs=4, controls=False)
 
 
 class StopsAt(Observer):
@@ -39,7 +42,7 @@ def test_members_are_the_runs_of_single_seeds_side_by_side(tmp_path: Path) -> No
         muxgcl.run(data, replace(OPTIONS, seed=seed, out=tmp_path / str(seed))).embedding
         for seed in (5, 6, 7)
     ]
-    want = np.hstack([unit(table) for table in single]) / np.sqrt(3)
+    want = np.hstack([normalize(table) for table in single]) / np.sqrt(3)
     np.testing.assert_allclose(three.embedding, want, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(three.embedding, axis=1), 1, atol=1e-6)
     assert three.scores == Run(tmp_path / "three").scores()
@@ -121,7 +124,7 @@ def test_a_new_graph_is_embedded_by_all_members_and_the_map_of_training(tmp_path
         ).table
         for seed in (0, 1)
     ]
-    wide = np.hstack([unit(table) for table in single]) / np.sqrt(2)
+    wide = np.hstack([normalize(table) for table in single]) / np.sqrt(2)
     want = wide @ Run(run.path).output_map().numpy()
     np.testing.assert_allclose(muxgcl.embed(run.path, other).table, want, atol=1e-5)
 
@@ -140,7 +143,7 @@ def test_seeds_of_committees_share_no_member(tmp_path: Path) -> None:
 
 def test_the_estimator_has_members_and_a_width(tmp_path: Path) -> None:
     data = planted(nodes=60)
-    settings = {"preset": "quick", "params": {"width": 8, "projection": 8}, "epochs": 4}
+    settings = {"preset": "quick", "params": dict(OPTIONS.settings), "epochs": 4}
     embedder = NodeEmbedder("grace", **settings, members=2, output_width=6, device="cpu").fit(data)
     run = muxgcl.run(data, replace(OPTIONS, members=2, output_width=6, out=tmp_path / "run"))
     assert np.array_equal(embedder.embedding_, run.embedding)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from committee_cases import OPTIONS, unit
+from sklearn.preprocessing import normalize
+from stage_cases import SCORED
 from torch.testing import assert_close
 
 import muxgcl
@@ -20,6 +21,8 @@ from muxgcl.runs.compress import learn_map
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
+
+OPTIONS = replace(SCORED, epochs=4, controls=False)
 
 
 class Counts(Observer):
@@ -122,7 +125,7 @@ def test_an_output_wider_than_the_readout_is_refused_before_training(tmp_path: P
 
 def test_the_map_is_the_leading_right_singular_vectors_of_unit_rows() -> None:
     table = torch.randn(50, 12) @ torch.randn(12, 12)
-    rows = unit(table.double().numpy())
+    rows = normalize(table.double().numpy())
     _, _, vectors = np.linalg.svd(rows)
     found = learn_map(table, 5).double().numpy()
     for k in range(5):
