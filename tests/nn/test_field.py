@@ -10,7 +10,7 @@ from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.kernels import Sample
 from muxgcl.methods import Method
-from muxgcl.nn.field import Field, neighbours
+from muxgcl.nn.field import WHOLE, Field, in_blocks, in_part, neighbours
 from muxgcl.nn.gcn import GCN
 from muxgcl.runs.plan import Plan, build
 
@@ -123,6 +123,33 @@ def test_one_layer_of_a_gcn_with_a_fanout_is_right_on_average(data) -> None:
     assert error.min() > 0
     assert ((draws.mean(0) - whole).abs() <= 4.5 * error).all()
     assert_close(encoder(view)[1], encoder(view)[1])  # without a sample nothing is drawn
+
+
+def test_a_cpu_always_computes_in_part_and_a_gpu_where_all_tables_are_large() -> None:
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert in_part(cpu, 10, (3, 4))
+    assert in_part(cpu, WHOLE, (3, 4))
+    assert not in_part(gpu, WHOLE // 8, (3, 5))
+    assert in_part(gpu, WHOLE // 8 + 1, (3, 5))
+
+
+@pytest.mark.parametrize(("size", "blocks"), [(7, [7]), (8, [7]), (6, [4, 3]), (2, [2, 2, 2, 1])])
+def test_blocks_are_of_equal_size_and_all_but_a_single_one_are_computed_again(
+    size: int, blocks: list[int]
+) -> None:
+    weight, asked = torch.tensor(2.0, dtype=torch.float64, requires_grad=True), []
+
+    def network(rows: torch.Tensor) -> torch.Tensor:
+        asked.append(len(rows))
+        return (weight * rows[:, None]).sin()
+
+    rows = torch.arange(7)
+    found = in_blocks(network, rows, size)
+    assert asked == blocks
+    assert_close(found, (2.0 * rows[:, None].double()).sin())
+    found.sum().backward()
+    assert_close(weight.grad, (rows * (2.0 * rows.double()).cos()).sum())
+    assert sorted(asked[len(blocks) :]) == ([] if len(blocks) == 1 else sorted(blocks))
 
 
 def test_a_fanout_is_a_setting_of_methods_that_look_at_the_nodes_of_a_sample_alone() -> None:

@@ -15,10 +15,12 @@ import muxgcl
 from muxgcl import MuxGCL, NodeEmbedder, Observer, UserError
 from muxgcl.graph import Graph
 from muxgcl.io import planted
-from muxgcl.runs.committee import side_by_side
-from muxgcl.runs.fit import Stopped
+from muxgcl.methods import METHODS, Method
+from muxgcl.runs.committee import fit_members, side_by_side, together
+from muxgcl.runs.fit import Fitted, Stopped, fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
+from muxgcl.runs.plan import Plan, build
 
 OPTIONS = replace(SCORED, epochs=4, controls=False)
 
@@ -202,6 +204,34 @@ def test_damage_that_stops_a_longer_training_changes_no_setting(tmp_path: Path) 
         assert file.read_bytes() == content
         file.write_bytes(whole[file])
     muxgcl.run(data, replace(options, resume=True, epochs=9))
+
+
+def test_members_are_trained_as_single_seeds_are_and_forget_the_graph(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forgot: list[Method] = []
+    monkeypatch.setattr(METHODS["grace"], "forget", lambda self: forgot.append(self))
+    graph = Graph.from_data(planted(nodes=60))
+    plan = Plan.make("grace", "quick", overrides=OPTIONS.overrides, device="cpu", members=2)
+    committee, embedding, fitted = fit_members(plan, graph)
+    single = [fit(one, graph) for one in plan.of_members()]
+    assert fitted.loss == pytest.approx(np.mean([one.loss for one in single]))
+    assert_close(embedding, side_by_side([one.embed() for one in single]))
+    assert [id(method) for method in forgot] == [id(method) for method in committee.methods]
+
+
+def test_what_members_took_is_added_up() -> None:
+    graph = Graph.from_data(planted(nodes=30))
+    method = build(Plan.make("raw", "quick"), graph)
+
+    def took(loss: float | None, ms: float, mib: float, seconds: float) -> Fitted:
+        return Fitted(method, graph, loss, ms, mib, seconds, "a CPU", "chunked")
+
+    one, two = took(1.0, 10.0, 300.0, 5.0), took(3.0, 20.0, 200.0, 6.0)
+    assert together([one]) is one
+    assert together([one, two]) == took(2.0, 15.0, 300.0, 11.0)
+    assert together([two, one, one]).loss == pytest.approx(5 / 3)
+    assert together([took(None, 0.0, 0.0, 0.0)] * 2).loss is None
 
 
 def test_an_estimator_saves_each_members_seed(tmp_path: Path) -> None:

@@ -161,6 +161,7 @@ def test_many_columns_are_mapped_by_subspace_iteration_to_the_same(
 
 def test_more_columns_than_nodes_are_mapped_too() -> None:
     table = torch.randn(6, 20)
+    assert compress.by_rows(table, 6, table.device) is not None
     out = table @ learn_map(table, 6)
     assert_close(out @ out.T, table @ table.T, atol=1e-4, rtol=1e-4)
 
@@ -182,6 +183,50 @@ def test_rows_with_fewer_directions_than_the_width_are_mapped_by_columns() -> No
     assert compress.by_rows(table, 31, table.device) is None
     out = table @ learn_map(table, 5)
     assert_close(out @ out.T, table @ table.T, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "exact", "want"),
+    [
+        (30, 40, 40, "by_rows"),
+        (40, 40, 40, "by_columns"),
+        (30, 40, 34, "iterated"),  # 30 x 40 numbers are more than 34 x 34
+        (30, 40, 35, "by_rows"),  # and fewer than 35 x 35
+        (50, 40, 39, "iterated"),
+    ],
+)
+def test_the_smaller_exact_way_to_the_map_is_taken(
+    rows: int, columns: int, exact: int, want: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    for name in ("by_rows", "by_columns", "iterated"):
+        monkeypatch.setattr(
+            compress, name, lambda *given, name=name: asked.append(name) or torch.ones(columns, 3)
+        )
+    monkeypatch.setattr(compress, "EXACT", exact)
+    learn_map(torch.randn(rows, columns), 3)
+    assert asked == [want]
+
+
+def test_subspace_iteration_multiplies_few_columns_more_than_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table, asked = torch.randn(30, 60), []
+    monkeypatch.setattr(
+        torch.linalg, "qr", lambda t, qr=torch.linalg.qr: asked.append(t.shape[1]) or qr(t)
+    )
+    compress.iterated(table, 4, table.device)
+    assert set(asked) == {4 + compress.SPARE}
+    asked.clear()
+    compress.iterated(table, 50, table.device)
+    assert set(asked) == {60}
+
+
+def test_a_map_has_at_least_one_column_and_no_more_than_the_table() -> None:
+    assert learn_map(torch.randn(30, 7), 1).shape == (7, 1)
+    for wrong in (0, 8):
+        with pytest.raises(UserError, match=f"from 1 to 7, .*, got {wrong}"):
+            learn_map(torch.randn(30, 7), wrong)
 
 
 def test_a_damaged_map_is_named(tmp_path: Path) -> None:

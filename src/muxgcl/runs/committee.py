@@ -12,7 +12,6 @@ embedding is to have.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from pathlib import Path
 from statistics import fmean
 
 import torch
@@ -80,14 +79,13 @@ def fit_members(
     plan: Plan,
     graph: Graph,
     *,
-    cache: Path | None = None,
     on_block: Callable[[list[Epoch]], None] | None = None,
     on_prepare: Callable[[int, int], None] | None = None,
 ) -> tuple[Committee, Tensor, Fitted]:
     """Train every member, one after the other; the committee, its embedding, what training took."""
     members, tables = [], []
     for one in plan.of_members():
-        members.append(fit(one, graph, cache=cache, on_block=on_block, on_prepare=on_prepare))
+        members.append(fit(one, graph, on_block=on_block, on_prepare=on_prepare))
         tables.append(members[-1].embed())
         members[-1].method.forget()
     table = side_by_side(tables)
