@@ -10,7 +10,7 @@ from stage_cases import begun, plan_of, ready_of
 
 import muxgcl
 from muxgcl import UserError
-from muxgcl.app.begin import as_begun, observed_so_far, refuse_foreign
+from muxgcl.app.begin import as_begun, facts_of, observed_so_far, refuse_foreign, width_as_begun
 from muxgcl.app.judge import stops_are_told
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import planted
@@ -41,6 +41,7 @@ def test_a_graph_without_labels_has_no_classes(loaded: Loaded, tmp_path: Path) -
     bare = muxgcl.load(data)
     begun(Run(tmp_path / "run"), ready_of(bare), bare)
     assert Run(tmp_path / "run").config()["data"]["classes"] == 0
+    assert facts_of(Graph.from_data(bare.tensors))["classes"] == 0
 
 
 def test_a_new_run_clears_what_an_old_one_left_and_only_when_asked(
@@ -172,6 +173,31 @@ def test_a_resumed_plan_takes_the_settings_that_its_sample_brought(
     assert as_begun(run, plan, exact=True) == plan
 
 
+@pytest.mark.parametrize(
+    ("members", "width", "now", "default", "want"),
+    [
+        (1, None, 1, None, None),
+        (1, None, 1, 6, None),  # begun without a width: stays so
+        (1, None, 1, 1, None),
+        (1, 6, 1, 6, 6),
+        (1, 6, 2, 12, 12),  # so many columns for each member
+        (2, 12, 3, 18, 18),
+        (1, 4, 1, 6, None),  # a width that was asked for is asked for again
+        (1, 6, 1, None, None),
+    ],
+)
+def test_a_resumed_plan_has_the_default_width_where_the_run_has_it(
+    loaded: Loaded, tmp_path: Path, members: int, width: int | None, now: int,
+    default: int | None, want: int | None,
+) -> None:  # fmt: skip
+    run = Run(tmp_path / "run")
+    plan = plan_of(members=now, output_width=default)
+    assert width_as_begun(run, plan, None) is plan  # there is no run
+    begun(run, ready_of(loaded, members=members, output_width=width), loaded)
+    assert width_as_begun(run, plan, None) == replace(plan, output_width=want)
+    assert width_as_begun(run, plan, 5) is plan
+
+
 def test_a_folder_of_other_things_is_refused_and_one_of_ours_is_not(
     run: Run, tmp_path: Path
 ) -> None:
@@ -200,6 +226,7 @@ def test_protocol_paper_must_have_seen_each_of_the_last_epochs(run: Run) -> None
 
 
 def test_with_few_epochs_protocol_paper_looks_at_all_of_them(run: Run) -> None:
+    assert observed_so_far(run, plan_of(), 0, last=100) == {}  # no checkpoint: nothing is done
     run.save_checkpoint({}, epoch=1)
     with pytest.raises(UserError, match="every epoch from 1 on"):
         observed_so_far(run, plan_of(), 0, last=100)

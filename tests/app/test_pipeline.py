@@ -63,6 +63,18 @@ def test_workers_reach_the_job_and_a_command_the_config(
     assert asked == [workers, workers]
 
 
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_seeds_that_go_on_are_looked_for_where_each_of_them_is(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: int
+) -> None:
+    options = replace(OPTIONS, out=tmp_path, resume=True)
+    muxgcl.run_seeds(loaded, seeds, options)
+    asked: list[Any] = []
+    monkeypatch.setattr("muxgcl.app.prepare.budget", lambda *given, **how: asked.append(given))
+    muxgcl.run_seeds(loaded, seeds, options)
+    assert not asked  # nothing is estimated of a run that was begun
+
+
 def test_a_stop_before_anything_is_written_cannot_be_resumed(
     loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
