@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 from muxgcl.errors import UserError
 from muxgcl.kernels.pieces import Pieces
 from muxgcl.shapes import EdgeIndex, PerEdge
-from muxgcl.sparse import Csr, SparseMatrix, row_pointer
+from muxgcl.sparse import Csr, SparseMatrix, index_dtype, row_pointer
 from muxgcl.tensors import AnyData, symmetric
 
 Features = Float[Tensor, "n f"] | SparseMatrix
@@ -47,9 +47,9 @@ class Adjacency:
 
     @property
     def edge_index(self) -> EdgeIndex:
-        """The edges without self-loops, source above target, as PyG writes them."""
+        """The edges without self-loops, source above target, in 64 bits, as PyG writes them."""
         keep = ~self.loop
-        return torch.stack([self.col[keep], self.row[keep]])
+        return torch.stack([self.col[keep], self.row[keep]]).long()
 
     def propagation(
         self, weight: PerEdge | None = None, degrees: Degrees = "received"
@@ -76,10 +76,10 @@ class Adjacency:
         if degrees == "received":
             target = source = self._inverse_root_degree(weight)
         else:
-            target = source = self._inverse_root_degree(weight[self.reverse])
+            target = source = self._inverse_root_degree(weight.index_select(0, self.reverse))
             if degrees == "each":
                 target = self._inverse_root_degree(weight)
-        return target[self.row] * weight * source[self.col]
+        return target.index_select(0, self.row) * weight * source.index_select(0, self.col)
 
     def _inverse_root_degree(self, weight: PerEdge) -> Float[Tensor, " n"]:
         ones = weight.new_ones(self.nodes, 1)
@@ -89,21 +89,19 @@ class Adjacency:
 
     def matrix(self, value: PerEdge) -> SparseMatrix:
         """This pattern with these values."""
-        return SparseMatrix(
-            matrix=Csr(self.rowptr, self.col, value, self.nodes, self.pieces),
-            transpose=Csr(self.rowptr, self.col, value[self.reverse], self.nodes, self.pieces),
-            order=self.reverse,
-        )
+        rows = Csr(self.rowptr, self.col, value, self.nodes, self.pieces)
+        mirrored = value.index_select(0, self.reverse)
+        return SparseMatrix(rows, replace(rows, value=mirrored), order=self.reverse)
 
     def repeated(self, copies: int) -> Self:
         """So many copies of the graph as one graph: node i of copy v is node `v * nodes + i`."""
-        steps = torch.arange(copies, device=self.row.device)[:, None]
+        entries = len(self.col)
+        kind = index_dtype(copies * entries, copies * self.nodes)
 
         def shift(index: Tensor, by: int) -> Tensor:
-            return (index + steps * by).flatten()
+            return torch.cat([index.to(kind) + copy * by for copy in range(copies)])
 
-        entries = len(self.col)
-        rowptr = torch.cat([shift(self.rowptr[:-1], entries), self.rowptr[-1:] * copies])
+        rowptr = torch.cat([shift(self.rowptr[:-1], entries), self.rowptr[-1:].to(kind) * copies])
         return type(self)(
             rowptr=rowptr,
             row=shift(self.row, self.nodes),
@@ -121,15 +119,17 @@ class Adjacency:
         cls, edge_index: EdgeIndex, nodes: int, edge_weight: PerEdge | None = None
     ) -> Self:
         """Make undirected, drop duplicates and self-loops, then give every node one loop."""
-        (row, col), weight = symmetric(edge_index, nodes, edge_weight, loops=True)
-        rowptr = row_pointer(row, nodes)
+        entry, weight = symmetric(edge_index, nodes, edge_weight, loops=True)
+        kind = index_dtype(len(entry), nodes)
+        row, col = (entry // nodes).to(kind), (entry % nodes).to(kind)
+        rowptr = row_pointer(row, nodes).to(kind)
         # entries are sorted by (row, col): sorting by (col, row) lists each entry's mirror image
         return cls(
             rowptr=rowptr,
             row=row,
             col=col,
             weight=weight,
-            reverse=(col * nodes + row).argsort(),
+            reverse=col.argsort(stable=True).to(kind),
             loop=row == col,
             pieces=Pieces.of(rowptr),
         )
@@ -177,7 +177,7 @@ class Graph:
         if self.kinds is None:
             return (self,)
         parts, directed, reverse = self.kinds.parts, self.kinds.directed, self.adjacency.reverse
-        each = (parts, parts[:, reverse]) if directed else (parts,)
+        each = (parts, parts.index_select(1, reverse)) if directed else (parts,)
         return tuple(
             replace(self, adjacency=replace(self.adjacency, parts=p, directed=directed), kinds=None)
             for p in each
@@ -298,17 +298,18 @@ def fingerprint(tensors: Mapping[str, Tensor], settings: Mapping[str, Any]) -> s
 
 
 def tensors_of(graph: Graph) -> dict[str, Tensor]:
-    """All that a graph consists of."""
+    """All that a graph consists of; patterns in 64 bits, however they are kept."""
     adjacency = graph.adjacency
-    found = {"rowptr": adjacency.rowptr, "col": adjacency.col, "weight": adjacency.weight}
+    pattern = {"rowptr": adjacency.rowptr.long(), "col": adjacency.col.long()}
+    found = pattern | {"weight": adjacency.weight}
     if graph.kinds is not None:
         found["directed" if graph.kinds.directed else "types"] = graph.kinds.parts
     if isinstance(graph.features, Tensor):
         return found | {"features": graph.features}
     rows = graph.features.matrix
     return found | {
-        "features rowptr": rows.rowptr,
-        "features col": rows.col,
+        "features rowptr": rows.rowptr.long(),
+        "features col": rows.col.long(),
         "features value": rows.value,
         "features columns": torch.tensor(rows.columns),
     }

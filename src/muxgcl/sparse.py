@@ -2,7 +2,7 @@
 
 Propagation is `adjacency @ table`, and wide sparse features are `features @ weights`: both are one
 product with rows of CSR, and its gradient is the same product with the transpose. Nothing of size
-(entries x width) is ever built.
+(entries x width) is ever built. Patterns are kept in 32 bits where they fit (`index_dtype`).
 """
 
 import warnings
@@ -113,7 +113,7 @@ class SparseMatrix:
         return replace(
             self,
             matrix=replace(self.matrix, value=value),
-            transpose=replace(self.transpose, value=value[self.order]),
+            transpose=replace(self.transpose, value=value.index_select(0, self.order)),
         )
 
     def dropout(self, p: float) -> Self:
@@ -142,11 +142,14 @@ class SparseMatrix:
     ) -> Self:
         """From a list of entries in any order."""
         rows, columns = shape
-        by_row, by_column = (row * columns + col).argsort(), (col * rows + row).argsort()
+        by_row = entry_number(row, col, columns).argsort()
+        matrix = compress(row, col, value, rows=rows, columns=columns, order=by_row)
+        order = matrix.col.argsort(stable=True)  # the rows of a column stay in order
+        by_column = by_row[order]
         return cls(
-            matrix=compress(row, col, value, rows=rows, columns=columns, order=by_row),
+            matrix=matrix,
             transpose=compress(col, row, value, rows=columns, columns=rows, order=by_column),
-            order=by_row.argsort()[by_column],
+            order=order.to(matrix.col.dtype),
         )
 
 
@@ -161,9 +164,20 @@ def compress(
 ) -> Csr:
     """Entries in any order, sorted by row and column into CSR; `order` sorts them, if known."""
     if order is None:
-        order = (row * columns + col).argsort()
-    rowptr = row_pointer(row, rows)
-    return Csr(rowptr, col[order], value[order], columns, Pieces.of(rowptr))
+        order = entry_number(row, col, columns).argsort()
+    kind = index_dtype(len(row), rows, columns)
+    rowptr = row_pointer(row, rows).to(kind)
+    return Csr(rowptr, col.to(kind)[order], value[order], columns, Pieces.of(rowptr))
+
+
+def index_dtype(*sizes: int) -> torch.dtype:
+    """How a pattern of so many entries, rows and columns is kept: in 32 bits, if these fit."""
+    return torch.int32 if max(sizes) <= torch.iinfo(torch.int32).max else torch.int64
+
+
+def entry_number(row: Int[Tensor, " e"], col: Int[Tensor, " e"], columns: int) -> Int[Tensor, " e"]:
+    """`row * columns + col`, in 64 bits: ascending by row and column."""
+    return row.long() * columns + col
 
 
 def row_pointer(row: Int[Tensor, " e"], rows: int) -> Int[Tensor, " {rows}+1"]:

@@ -82,13 +82,16 @@ def is_pyg(graph: Any) -> "TypeGuard[Data]":
 
 def both_ways(edge_index: EdgeIndex, nodes: int) -> Int[Tensor, "2 s"]:
     """Both directions of every edge, once, sorted, without self-loops."""
-    return symmetric(edge_index, nodes)[0]
+    entry, _ = symmetric(edge_index, nodes)
+    return torch.stack([entry // nodes, entry % nodes])
 
 
 def symmetric(
     edge_index: EdgeIndex, nodes: int, weight: PerEdge | None = None, *, loops: bool = False
-) -> tuple[Int[Tensor, "2 s"], Float[Tensor, " s"]]:
-    """Both directions of every edge, once, sorted by row and column, and their weights.
+) -> tuple[Int[Tensor, " s"], Float[Tensor, " s"]]:
+    """Both directions of every edge, once, and their weights.
+
+    An entry is `row * nodes + col`, ascending.
 
     Args:
         edge_index: directed or not, repeated or not; self-loops are dropped.
@@ -98,10 +101,15 @@ def symmetric(
     """
     apart = edge_index[0] != edge_index[1]
     row, col = edge_index[:, apart]
-    value = torch.ones(len(row), device=row.device) if weight is None else weight[apart].float()
     loop = torch.arange(nodes if loops else 0, device=row.device) * (nodes + 1)
-    key, place = torch.cat([row * nodes + col, col * nodes + row, loop]).unique(return_inverse=True)
-    value = value.new_zeros(len(key)).scatter_reduce(
+    entry = torch.cat([row * nodes + col, col * nodes + row, loop])
+    del row, col  # with many edges this is where memory peaks
+    if weight is None:
+        entry = entry.unique()
+        return entry, torch.ones(len(entry), device=entry.device)
+    entry, place = entry.unique(return_inverse=True)
+    value = weight[apart].float()
+    value = value.new_zeros(len(entry)).scatter_reduce(
         0, place, torch.cat([value, value, value.new_ones(len(loop))]), "amax", include_self=False
     )
-    return torch.stack([key // nodes, key % nodes]), value
+    return entry, value

@@ -21,3 +21,4 @@ def test_every_entry_is_the_product_of_its_two_rows(entries: int, d: int) -> Non
     want = [float(left[i].double() @ right[j].double()) for i, j in zip(row, col, strict=True)]
     got = edge_dot(left, right, row, col)
     assert_close(got.double().cpu(), torch.tensor(want, dtype=torch.float64), rtol=1e-5, atol=1e-5)
+    assert torch.equal(got, edge_dot(left, right, row.int(), col.int()))

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import muxgcl.kernels.pieces
+from muxgcl.kernels.pieces import Pieces
 from muxgcl.sparse import Csr, compress
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -45,6 +46,18 @@ def test_it_is_the_dense_product(d: int, rows: int, columns: int, share: float) 
     for pieces in (None, matrix.pieces):
         got = spmm(matrix.rowptr, matrix.col, matrix.value, dense, pieces)
         assert_close(got.double(), full @ dense.double(), rtol=1e-5, atol=1e-5)
+
+
+def test_32_bits_give_what_64_give() -> None:
+    matrix, _ = sparse(20, 600, 0.1)
+    assert matrix.col.dtype == torch.int32
+    rowptr, dense = matrix.rowptr.long(), torch.randn(600, 40)
+    cut = Pieces.of(rowptr)
+    assert cut.slots > 0
+    assert cut.row.dtype == torch.int64
+    for narrow, wide in ((None, None), (matrix.pieces, cut)):
+        one = spmm(matrix.rowptr, matrix.col, matrix.value, dense, narrow)
+        assert torch.equal(one, spmm(rowptr, matrix.col.long(), matrix.value, dense, wide))
 
 
 @pytest.mark.parametrize("d", [1, 100, 1030])

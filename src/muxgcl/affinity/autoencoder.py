@@ -25,6 +25,7 @@ from muxgcl.kernels.capture import repeat
 from muxgcl.nn.adam import Adam
 from muxgcl.nn.gcn import GCN
 from muxgcl.shapes import EdgeIndex, Nodes, PerEdge, Scalar
+from muxgcl.sparse import entry_number
 
 LARGEST_LOG_STD = 10.0  # keeps the noise finite
 
@@ -76,8 +77,8 @@ def reconstruction(nodes: Nodes, adjacency: Adjacency) -> Scalar:
     """Cross-entropy of edges and of as many drawn pairs, each averaged on its own."""
     edges = one_direction(adjacency)
     pairs = torch.randint_like(edges, adjacency.nodes)
-    key = adjacency.row * adjacency.nodes + adjacency.col  # ascending; a loop is no negative either
-    strangers = ~contains(key, pairs[0] * adjacency.nodes + pairs[1])
+    known = entry_number(adjacency.row, adjacency.col, adjacency.nodes)  # loops among them
+    strangers = ~contains(known, entry_number(pairs[0], pairs[1], adjacency.nodes))
     told = logsigmoid(_score(nodes, edges))
     untold = logsigmoid(-_score(nodes, pairs)) * strangers
     return -told.sum() / max(len(told), 1) - untold.sum() / strangers.sum().clamp(min=1)
@@ -87,7 +88,7 @@ def one_direction(adjacency: Adjacency) -> EdgeIndex:
     """Each edge once. Its size follows from the shapes alone, so nothing waits for a GPU."""
     count = (len(adjacency.row) - adjacency.nodes) // 2  # neither loops nor mirror images
     upper_first = (adjacency.row >= adjacency.col).byte().argsort(stable=True)[:count]
-    return torch.stack([adjacency.row[upper_first], adjacency.col[upper_first]])
+    return torch.stack([adjacency.row[upper_first], adjacency.col[upper_first]]).long()
 
 
 def _score(nodes: Nodes, pairs: Int[Tensor, "2 e"]) -> PerEdge:

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from muxgcl.graph import Adjacency
+from muxgcl.sparse import entry_number
 
 Steps = Int[Tensor, " *w"]  # one node a walk
 Walks = Int[Tensor, "w t"]
@@ -47,7 +48,7 @@ class WalkGraph:
             first=degree.cumsum(0) - degree,
             degree=degree,
             target=target,
-            key=source * adjacency.nodes + target,
+            key=entry_number(source, target, adjacency.nodes),
             mass=None if equal else torch.cat([weight.new_zeros(1), weight.cumsum(0)]),
         )
 

@@ -27,8 +27,8 @@ def _dots(
 ):
     entry = tl.program_id(0).to(tl.int64) * CHUNK + tl.arange(0, CHUNK)
     there = entry < entries
-    row = tl.load(row_ptr + entry, mask=there, other=0)
-    col = tl.load(col_ptr + entry, mask=there, other=0)
+    row = tl.load(row_ptr + entry, mask=there, other=0).to(tl.int64)
+    col = tl.load(col_ptr + entry, mask=there, other=0).to(tl.int64)
     total = tl.zeros([CHUNK, WIDTH], dtype=tl.float32)
     for start in range(0, d, WIDTH):
         across = start + tl.arange(0, WIDTH)

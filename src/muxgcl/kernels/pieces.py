@@ -36,7 +36,9 @@ class Pieces:
         long = (count > 1).nonzero().squeeze(1)
         first = torch.cat([count.new_zeros(1), count[long].cumsum(0)])
         order = (end - begin).argsort(descending=True, stable=True)
-        return cls(row[order], begin[order], end[order], slot[order], long, first, int(first[-1]))
+        row, begin, end, slot = (part.to(rowptr.dtype)[order] for part in (row, begin, end, slot))
+        long, first, slots = long.to(rowptr.dtype), first.to(rowptr.dtype), int(first[-1])
+        return cls(row, begin, end, slot, long, first, slots)
 
     def to(self, device: torch.device | str) -> Self:
         """The same on another device."""

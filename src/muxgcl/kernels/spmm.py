@@ -39,14 +39,15 @@ def _pieces(
     WIDTH: tl.constexpr,
 ):
     piece = tl.program_id(0)
-    begin, end = tl.load(begin_ptr + piece), tl.load(end_ptr + piece)
+    # indices may be kept in 32 bits, but places in a table need 64
+    begin, end = tl.load(begin_ptr + piece).to(tl.int64), tl.load(end_ptr + piece).to(tl.int64)
     across = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)  # columns of the dense table
     wanted = across < d
     total = tl.zeros([CHUNK, WIDTH], dtype=tl.float32)
     for start in range(begin, end, CHUNK):
         entry = start + tl.arange(0, CHUNK)
         there = entry < end
-        col = tl.load(col_ptr + entry, mask=there, other=0)
+        col = tl.load(col_ptr + entry, mask=there, other=0).to(tl.int64)
         value = tl.load(value_ptr + entry, mask=there, other=0.0).to(tl.float32)
         at = dense_ptr + col[:, None] * d + across
         # a dropped edge is still an entry, but weighs nothing: its row is not fetched
@@ -57,7 +58,7 @@ def _pieces(
         row = piece.to(tl.int64)
         tl.store(out_ptr + row * d + across, found.to(out_ptr.dtype.element_ty), mask=wanted)
     else:
-        row, slot = tl.load(row_ptr + piece), tl.load(slot_ptr + piece)
+        row, slot = tl.load(row_ptr + piece).to(tl.int64), tl.load(slot_ptr + piece).to(tl.int64)
         whole = wanted & (slot < 0)
         tl.store(out_ptr + row * d + across, found.to(out_ptr.dtype.element_ty), mask=whole)
         tl.store(part_ptr + slot * d + across, found, mask=wanted & (slot >= 0))
@@ -76,9 +77,10 @@ def _add_parts(
     across = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     wanted = across < d
     total = tl.zeros([WIDTH], dtype=tl.float32)
-    for slot in range(tl.load(first_ptr + which), tl.load(first_ptr + which + 1)):
+    first, end = tl.load(first_ptr + which).to(tl.int64), tl.load(first_ptr + which + 1)
+    for slot in range(first, end.to(tl.int64)):
         total += tl.load(part_ptr + slot * d + across, mask=wanted, other=0.0)
-    row = tl.load(long_ptr + which)
+    row = tl.load(long_ptr + which).to(tl.int64)
     tl.store(out_ptr + row * d + across, total.to(out_ptr.dtype.element_ty), mask=wanted)
 
 

@@ -23,6 +23,7 @@ from muxgcl.methods.parts.of_graph import OfGraph
 from muxgcl.methods.parts.schedule import WarmUpCosine
 from muxgcl.nn.adam import Adam
 from muxgcl.shapes import NodeIndex, Nodes, Scalar
+from muxgcl.sparse import entry_number
 
 SHARED_NEGATIVES = 64  # nodes that the walks of one step are pushed away from
 MIXER = 0x9E3779B97F4A7C15 - (1 << 64)  # an odd number that spreads keys over 64 bits
@@ -129,7 +130,8 @@ def walk_graph_of(graph: Graph) -> WalkGraph:
 def key_of(graph: Graph) -> Tensor:
     """Three numbers that another graph does not share: nodes, entries, a sum over the edges."""
     adjacency = graph.adjacency
-    mixed = (adjacency.row * adjacency.nodes + adjacency.col + 1) * MIXER  # wraps around
+    entry = entry_number(adjacency.row, adjacency.col, adjacency.nodes)
+    mixed = (entry + 1) * MIXER  # wraps around
     mixed = (mixed ^ (mixed >> 29)) * MIXER
     counts = torch.tensor([adjacency.nodes, len(mixed)], device=graph.device)
     return torch.cat([counts, mixed.sum().reshape(1)])

@@ -102,7 +102,7 @@ class HomoGcl(Method):
         views = both(graph, [self.rates, self.rates])
         one, two = self.projector(self.encoder.embed(views)).chunk(2)
         kept = (views.propagation.matrix.value != 0) & ~graph.twice.loop  # edges of each view
-        kept = kept[graph.twice.reverse]  # entry (i, j): whether i sends to j
+        kept = kept.index_select(0, graph.twice.reverse)  # entry (i, j): whether i sends to j
         nodes = self.encoder.embed(clean(graph))
         centres = kmeans(nodes.detach(), cfg.clusters, cfg.cluster_steps)
         belonging = soft_clusters(nodes, centres, cfg.cluster_temperature)

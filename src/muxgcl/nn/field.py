@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from muxgcl.augment import View
-from muxgcl.sparse import Csr, SparseMatrix, compress, row_pointer
+from muxgcl.sparse import Csr, SparseMatrix, compress, index_dtype, row_pointer
 
 Rows = Int[Tensor, " n"]
 Entries = Int[Tensor, " e"]
@@ -63,8 +63,8 @@ def neighbours(matrix: Csr, rows: Rows, fanout: int = 0) -> tuple[SparseMatrix, 
     used[col] = True
     used[rows] = True
     below = used.nonzero().squeeze(1)
-    place = torch.zeros(matrix.columns, dtype=torch.long, device=rows.device)
-    place[below] = torch.arange(len(below), device=rows.device)
+    place = matrix.col.new_zeros(matrix.columns)
+    place[below] = torch.arange(len(below), dtype=place.dtype, device=rows.device)
     return _matrix(row, place[col], value, (len(rows), len(below))), below
 
 
@@ -113,11 +113,13 @@ def _matrix(
 ) -> SparseMatrix:
     """From entries that are sorted by row."""
     rows, columns = shape
-    order = (col * rows + row).argsort()
+    kind = index_dtype(len(col), rows, columns)
+    col = col.to(kind)
+    order = col.argsort(stable=True)
     return SparseMatrix(
-        matrix=Csr(row_pointer(row, rows), col, value, columns),
+        matrix=Csr(row_pointer(row, rows).to(kind), col, value, columns),
         transpose=compress(col, row, value, rows=columns, columns=rows, order=order),
-        order=order,
+        order=order.to(kind),
     )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from scipy import sparse
 from torch import Tensor
 
@@ -94,8 +93,7 @@ def features_table(features: Features) -> Any:
 
 
 def scipy_rows(matrix: Csr) -> Any:
-    """The same matrix as scipy holds it, with the 32-bit places that scikit-learn asks for."""
-    kind = np.int32 if len(matrix.col) < 2**31 else np.int64
-    places = (part.cpu().numpy().astype(kind) for part in (matrix.col, matrix.rowptr))
+    """The same matrix as scipy holds it."""
+    places = (part.cpu().numpy() for part in (matrix.col, matrix.rowptr))
     shape = (matrix.rows, matrix.columns)
     return sparse.csr_array((matrix.value.cpu().numpy(), *places), shape=shape)

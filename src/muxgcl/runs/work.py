@@ -25,6 +25,7 @@ from muxgcl.nn.readout import Readout
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan
 from muxgcl.seeding import seeded
+from muxgcl.sparse import index_dtype
 
 COUNTED = ("mux-gcl", "mux-hop", "grace", "gca", "sfa")  # methods that this counts
 NUMBER = 4  # bytes
@@ -234,7 +235,8 @@ def tables(graph: Graph, shape: Shape) -> float:
     """Bytes of what is there all the time: both views' edges, and where patches lie."""
     edges = 2 * len(graph.adjacency.col)
     patches = (shape.last + 1) * graph.num_nodes * shape.affinity * NUMBER
-    return edges * (4 * 8 + 3 * NUMBER) + patches
+    index = index_dtype(edges, 2 * graph.num_nodes).itemsize
+    return edges * (4 * index + 3 * NUMBER) + patches
 
 
 def embedding(plan: Plan, graph: Graph, shape: Shape) -> float:

@@ -41,7 +41,9 @@ class _EdgeDot(torch.autograd.Function):
             return fused(left, right, adjacency.row, adjacency.col)
         block = max(1, BLOCK_BYTES // (left.shape[1] * left.element_size()))
         ends = zip(adjacency.row.split(block), adjacency.col.split(block), strict=True)
-        return torch.cat([(left[row] * right[col]).sum(1) for row, col in ends])
+        return torch.cat(
+            [(left.index_select(0, r) * right.index_select(0, c)).sum(1) for r, c in ends]
+        )
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
@@ -61,4 +63,4 @@ class _RowSum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return grads[0][ctx.row], None
+        return grads[0].index_select(0, ctx.row), None
