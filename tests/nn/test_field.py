@@ -10,7 +10,7 @@ from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.kernels import Sample
 from muxgcl.methods import Method
-from muxgcl.nn.field import WHOLE, Field, in_blocks, in_part, neighbours
+from muxgcl.nn.field import WHOLE, Field, in_blocks, in_part, inputs, neighbours
 from muxgcl.nn.gcn import GCN
 from muxgcl.runs.plan import Plan, build
 
@@ -92,6 +92,25 @@ def test_a_fanout_keeps_so_many_neighbours_and_scales_them(fanout: int) -> None:
     assert_close(some, torch.where(some != 0, whole * scale, 0.0))
     if fanout == 100:
         assert_close(some, whole)
+
+
+def test_a_single_neighbour_keeps_its_weight_whatever_the_fanout() -> None:
+    edges = torch.tensor([[0, 1], [1, 2]])
+    matrix = clean(Graph.from_data(type(DATA)(x=torch.eye(3), edge_index=edges))).propagation.matrix
+    rows = torch.tensor([0, 2])
+    for fanout in (1, 2, 5):
+        some, whole = (dense(*neighbours(matrix, rows, f), 3) for f in (fanout, 0))
+        assert_close(some, whole)
+
+
+@pytest.mark.parametrize("views", [1, 2])
+def test_rows_of_masked_features_are_those_of_the_view(views: int) -> None:
+    graph, rate = Graph.from_data(DENSE), Corrupt(0.0, 0.4)
+    view = rate(graph) if views == 1 else both(graph, [rate, rate])
+    rows = torch.tensor([3, 0, 39, 40 * views - 1])
+    whole = torch.cat([view.features * kept for kept in view.kept_columns.view(views, -1)])
+    assert (whole == 0).any()
+    assert_close(inputs(view, rows), whole[rows])
 
 
 def test_the_mean_over_draws_of_a_fanout_is_the_whole_row() -> None:

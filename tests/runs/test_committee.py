@@ -213,11 +213,18 @@ def test_members_are_trained_as_single_seeds_are_and_forget_the_graph(
     monkeypatch.setattr(METHODS["grace"], "forget", lambda self: forgot.append(self))
     graph = Graph.from_data(planted(nodes=60))
     plan = Plan.make("grace", "quick", overrides=OPTIONS.overrides, device="cpu", members=2)
-    committee, embedding, fitted = fit_members(plan, graph)
+    seen: list[int] = []
+    committee, embedding, fitted = fit_members(
+        plan, graph, on_block=lambda block: seen.extend(epoch.number for epoch in block)
+    )
+    assert seen == [1, 2, 3, 4] * 2
     single = [fit(one, graph) for one in plan.of_members()]
     assert fitted.loss == pytest.approx(np.mean([one.loss for one in single]))
     assert_close(embedding, side_by_side([one.embed() for one in single]))
-    assert [id(method) for method in forgot] == [id(method) for method in committee.methods]
+    members = [id(method) for method in committee.methods]
+    assert [id(method) for method in forgot] == members
+    committee.forget()
+    assert [id(method) for method in forgot] == 2 * members
 
 
 def test_what_members_took_is_added_up() -> None:

@@ -162,6 +162,9 @@ def test_mux_hop_gets_the_general_settings_fitted_to_the_size(nodes: int) -> Non
     rest = {k: v for k, v in settings.items() if k not in names}
     assert rest == {k: v for k, v in want.items() if k not in names}
     assert rest["zero_bias"] is True
+    size = "small" if nodes < 5_000 else "large" if nodes > 50_000 else "of middle size"
+    reasons = {choice.reason for choice in choices[1:]}
+    assert reasons <= {f"the graph is {size} ({nodes:,} nodes)"}
     told = {choice.key: choice.value for choice in choices[1:]}
     assert told == {k: v for k, v in settings.items() if v != general()[k]}
 
