@@ -10,7 +10,14 @@ from stage_cases import begun, plan_of, ready_of
 
 import muxgcl
 from muxgcl import UserError
-from muxgcl.app.begin import as_begun, facts_of, observed_so_far, refuse_foreign, width_as_begun
+from muxgcl.app.begin import (
+    as_begun,
+    check_kinds,
+    facts_of,
+    observed_so_far,
+    refuse_foreign,
+    width_as_begun,
+)
 from muxgcl.app.judge import stops_are_told
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import planted
@@ -230,6 +237,18 @@ def test_with_few_epochs_protocol_paper_looks_at_all_of_them(run: Run) -> None:
     run.save_checkpoint({}, epoch=1)
     with pytest.raises(UserError, match="every epoch from 1 on"):
         observed_so_far(run, plan_of(), 0, last=100)
+
+
+def test_edges_of_other_kinds_than_those_trained_on_are_named(loaded: Loaded) -> None:
+    plain = Graph.from_data(loaded.tensors)
+    check_kinds({}, plain)
+    with pytest.raises(
+        UserError, match=r"^trained on directed .*, this graph has undirected edges"
+    ):
+        check_kinds({"directed": True}, plain)
+    words = "^trained on types of edges buys, knows, this graph has one type of edges$"
+    with pytest.raises(UserError, match=words):
+        check_kinds({"edge_types": ["buys", "knows"]}, plain)
 
 
 @pytest.mark.parametrize("resumable", [True, False])

@@ -232,3 +232,29 @@ def test_a_dry_run_says_what_it_would_take_and_writes_nothing(
     found = pipeline.dry_run(loaded, options)
     assert found.plan.method == "grace"
     assert not (tmp_path / "run").exists()
+    muxgcl.run(loaded, options)
+    assert pipeline.dry_run(loaded, options).cost is not None  # of a run from its first epoch
+
+
+def test_what_is_computed_once_a_graph_is_kept_beside_the_runs(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def ready(plan: Any, graph: Any, *, cache: Path, **how: Any) -> Ready:
+        asked.append(cache)
+        return make_ready(plan, graph, **how)
+
+    monkeypatch.setattr(members, "make_ready", ready)
+    muxgcl.run(loaded, replace(OPTIONS, out=tmp_path / "runs" / "run", members=2))
+    assert asked == [tmp_path / "runs" / ".affinity"] * 2
+
+
+def test_a_run_that_replaces_another_keeps_what_protocol_paper_saw(tmp_path: Path) -> None:
+    data = planted(nodes=80)
+    options = replace(OPTIONS, out=tmp_path / "run", score=True, report=False, controls=False)
+    options = replace(options, protocols=("paper",))
+    first = muxgcl.run(data, options)
+    again = muxgcl.run(data, replace(options, overwrite=True))
+    assert set(Run(again.path).observed(9, options.split_seed)) == {1, 2}
+    assert again.scores == first.scores
