@@ -211,8 +211,13 @@ def of_samples(args: argparse.Namespace, name: str) -> None:
     sizes = [size for size in args.sizes if size < graph.num_nodes]
     pairs: list[tuple[int | None, int | None]] = [(None, None)]
     pairs += [(b, m) for b in sizes for m in sizes if args.all_pairs or b == m]
+    lines = args.record.read_text().splitlines() if args.record.exists() else []
+    known = (json.loads(line) for line in lines)
+    done = {(r["dataset"], r["anchors"], r["keys"], r["seed"]) for r in known}
     for anchors, keys in pairs:
         for seed in range(args.seeds):
+            if (name, anchors, keys, seed) in done:
+                continue
             plan = Plan.make(
                 "mux-hop",
                 "best",
@@ -225,7 +230,9 @@ def of_samples(args: argparse.Namespace, name: str) -> None:
                 keys=keys,
             )
             fitted = fit(plan, graph)
-            found = probe(fitted.embed().numpy(), y, development_splits(y, args.splits))
+            on = str(fitted.graph.device) if fitted.graph.device.type == "cuda" else None
+            splits = development_splits(y, args.splits)
+            found = probe(fitted.embed().numpy(), y, splits, device=on)
             row = {
                 "kind": "sampled",
                 "dataset": name,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.cluster import KMeans, MiniBatchKMeans, kmeans_plusplus
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.preprocessing import normalize
 
@@ -88,6 +88,14 @@ def test_groups_are_those_of_scikit_learns_k_means_on_unit_rows(thin: bool) -> N
         sparse.csr_array(unit) if thin else unit
     )
     assert np.array_equal(assign(sparse.csr_array(rows) if thin else rows, 5, seed=7), want)
+
+
+def test_every_start_is_the_one_that_a_single_generator_would_draw() -> None:
+    rows = np.random.default_rng(5).normal(size=(80, 4))
+    one = np.random.RandomState(11)
+    for state in clustering._states(11, 6):
+        got, want = (kmeans_plusplus(rows, 6, random_state=s)[1] for s in (state, one))
+        assert np.array_equal(got, want)
 
 
 def test_repeats_count_on_from_the_seed_and_are_scored_on_labelled_nodes() -> None:

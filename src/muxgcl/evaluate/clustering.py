@@ -7,6 +7,7 @@ then all rows go to their nearest centre, a block at a time.
 
 import warnings
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,20 +90,28 @@ def _tightest(rows: Table, clusters: int, seeds: Sequence[int]) -> list[Labels]:
     """For each seed the tightest of `STARTS` groupings; every start is a thread's work."""
     from sklearn.cluster import KMeans, kmeans_plusplus
 
-    def starts(seed: int) -> list[Table]:
-        state = np.random.RandomState(seed)  # one start after the other, as in KMeans
+    def group(state: np.random.RandomState) -> tuple[float, Labels]:
         with threadpool_limits(limits=1):
-            return [kmeans_plusplus(rows, clusters, random_state=state)[0] for _ in range(STARTS)]
-
-    def group(start: Table) -> tuple[float, Labels]:
-        with threadpool_limits(limits=1):
+            start, _ = kmeans_plusplus(rows, clusters, random_state=state)
             kmeans = KMeans(clusters, init=start, n_init=1).fit(rows)
         return float(kmeans.inertia_), kmeans.labels_.astype(np.int64)
 
-    each = on_all_cores(starts, seeds)
-    found = on_all_cores(group, [start for some in each for start in some])
+    found = on_all_cores(group, [state for seed in seeds for state in _states(seed, clusters)])
     parts = [found[first : first + STARTS] for first in range(0, len(found), STARTS)]
     return [min(part, key=lambda grouping: grouping[0])[1] for part in parts]
+
+
+def _states(seed: int, clusters: int) -> list[np.random.RandomState]:
+    """The generator before each start, as in one KMeans: a start draws the same count each time.
+
+    It draws one number for its first centre and `trials` for each further one.
+    """
+    trials, first = 2 + int(np.log(clusters)), np.random.RandomState(seed)
+    found = []
+    for _ in range(STARTS):
+        found.append(deepcopy(first))
+        first.random_sample(1 + (clusters - 1) * trials)
+    return found
 
 
 def _best_start(rows: Table, clusters: int, seed: int) -> Rows:

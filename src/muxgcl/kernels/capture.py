@@ -53,11 +53,12 @@ def _side_stream(device: int) -> torch.cuda.Stream:
 def recorded(work: Callable[[], object], device: torch.device) -> Callable[[], None]:
     """The work as one graph of kernels, to be played back; it is not done yet.
 
-    With the device made the current one: a recording on another would see no kernel at all.
+    With the device made the current one: a recording on another would see no kernel at all. On the
+    stream of the warm-up: nodes of autograd that are still alive belong to it.
     """
     with torch.cuda.device(device):
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, stream=_side_stream(torch.cuda.current_device())):
             work()
         # torch resets the graph's random numbers on the recording's stream, and a playback that
         # overtakes the reset on a busy GPU would begin with numbers that were drawn before

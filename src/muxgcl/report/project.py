@@ -15,7 +15,7 @@ from muxgcl.evaluate.arrays import Rows, single_unit_rows
 
 Plane = Float[np.ndarray, "n 2"]
 
-TSNE_NODES = 4_000  # beyond them t-SNE would take minutes on a laptop
+TSNE_NODES = 3_000  # beyond them t-SNE would take minutes on a laptop
 TSNE_STEPS = 500
 TSNE_FEWEST = 8  # fewer nodes have no neighbourhoods to speak of
 WIDTH = 32  # principal directions that t-SNE and UMAP start from
