@@ -12,6 +12,7 @@ import muxgcl
 from muxgcl import UserError
 from muxgcl.app.begin import (
     as_begun,
+    begin,
     check_kinds,
     facts_of,
     observed_so_far,
@@ -19,6 +20,7 @@ from muxgcl.app.begin import (
     width_as_begun,
 )
 from muxgcl.app.judge import stops_are_told
+from muxgcl.app.source import Source
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import planted
 from muxgcl.io.load import Loaded
@@ -62,6 +64,23 @@ def test_a_new_run_clears_what_an_old_one_left_and_only_when_asked(
     assert begun(run, ready_of(loaded, seed=3), loaded, overwrite=True) == []
     assert run.config()["run"]["seed"] == 3
     assert run.metrics() == []
+
+
+def test_an_earlier_run_is_whole_until_it_is_replaced_and_that_happens_once(
+    run: Run, loaded: Loaded, tmp_path: Path
+) -> None:
+    how: dict[str, Any] = {"resume": False, "overwrite": True, "command": None}
+    new = Run(tmp_path / "new")
+    assert begin(new, ready_of(loaded), Source("toy.csv"), loaded, **how) == ([], None)
+    assert new.exists
+    _, start = begin(run, ready_of(loaded, seed=3), Source("toy.csv"), loaded, **how)
+    assert start is not None
+    assert run.config()["run"]["seed"] == 0
+    start()
+    assert run.config()["run"]["seed"] == 3
+    run.log([{"epoch": 1, "loss": 1.0}])
+    start()
+    assert len(run.metrics()) == 1
 
 
 def test_resume_without_a_run_begins_one(loaded: Loaded, tmp_path: Path) -> None:

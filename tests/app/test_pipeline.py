@@ -229,7 +229,9 @@ def test_a_dry_run_says_what_it_would_take_and_writes_nothing(
     loaded: Loaded, tmp_path: Path
 ) -> None:
     options = replace(OPTIONS, out=tmp_path / "run", resume=True)
-    found = pipeline.dry_run(loaded, options)
+    heard = Heard()
+    found = pipeline.dry_run(loaded, options, observer=heard)
+    assert heard.notes[0].startswith("40 nodes, ")
     assert found.plan.method == "grace"
     assert not (tmp_path / "run").exists()
     muxgcl.run(loaded, options)

@@ -13,6 +13,7 @@ from muxgcl.methods import Method
 from muxgcl.nn.field import WHOLE, Field, in_blocks, in_part, inputs, neighbours
 from muxgcl.nn.gcn import GCN
 from muxgcl.runs.plan import Plan, build
+from muxgcl.sparse import compress
 
 DATA = planted(nodes=40, isolated=2)
 DENSE = DATA.clone()
@@ -67,6 +68,14 @@ def test_a_dropped_edge_is_not_looked_along() -> None:
     hop, below = neighbours(graph.adjacency.propagation(weight).matrix, torch.tensor([1]))
     assert below.tolist() == [1]
     assert hop.shape == (1, 1)
+
+
+def test_a_row_is_among_the_columns_it_uses_though_it_has_no_entry_there() -> None:
+    row, col = torch.tensor([0, 1]), torch.tensor([1, 2])
+    matrix = compress(row, col, torch.ones(2), rows=3, columns=3)
+    hop, below = neighbours(matrix, torch.tensor([0, 2]))
+    assert below.tolist() == [0, 1, 2]
+    assert (hop @ torch.eye(3)).tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
 
 
 def dense(hop, below: torch.Tensor, nodes: int) -> torch.Tensor:

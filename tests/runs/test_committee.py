@@ -234,7 +234,7 @@ def test_what_members_took_is_added_up() -> None:
     def took(loss: float | None, ms: float, mib: float, seconds: float) -> Fitted:
         return Fitted(method, graph, loss, ms, mib, seconds, "a CPU", "chunked")
 
-    one, two = took(1.0, 10.0, 300.0, 5.0), took(3.0, 20.0, 200.0, 6.0)
+    one, two = took(1.0, 10.0, 200.0, 5.0), took(3.0, 20.0, 300.0, 6.0)
     assert together([one]) is one
     assert together([one, two]) == took(2.0, 15.0, 300.0, 11.0)
     assert together([two, one, one]).loss == pytest.approx(5 / 3)

@@ -113,6 +113,23 @@ def test_every_method_has_an_output_width(tmp_path: Path, name: str) -> None:
     np.testing.assert_allclose(narrow.embedding, want, atol=1e-5)
 
 
+def test_the_width_of_directed_edges_is_that_of_both_directions(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    directed = muxgcl.load((data.edge_index, data.x), directed=True)
+    small = {"hidden": 8, "width": 8, "affinity": "none"}
+    options = replace(OPTIONS, method="mux-hop", preset="best", settings=small, score=False)
+    plain, both = (
+        muxgcl.run(graph, replace(options, out=tmp_path / name, output_width=0)).embedding.shape[1]
+        for name, graph in {
+            "plain": muxgcl.load((data.edge_index, data.x)),
+            "both": directed,
+        }.items()
+    )
+    assert both > plain
+    wide = muxgcl.run(directed, replace(options, out=tmp_path / "wide", output_width=plain + 1))
+    assert wide.embedding.shape == (60, plain + 1)
+
+
 def test_an_output_wider_than_the_readout_is_refused_before_training(tmp_path: Path) -> None:
     options = replace(OPTIONS, members=2, output_width=17, out=tmp_path / "run")
     with pytest.raises(UserError, match="from 1 to 16, the width of what is read out, got 17"):
@@ -217,6 +234,9 @@ def test_subspace_iteration_multiplies_few_columns_more_than_are_asked_for(
     )
     compress.iterated(table, 4, table.device)
     assert set(asked) == {4 + compress.SPARE}
+    torch.manual_seed(1)
+    one, two = (compress.iterated(table, 4, table.device) for _ in range(2))
+    assert torch.equal(one, two)  # the caller's random numbers have no part in it
     asked.clear()
     compress.iterated(table, 50, table.device)
     assert set(asked) == {60}

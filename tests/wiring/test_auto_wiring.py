@@ -97,6 +97,9 @@ def test_every_choice_names_what_it_saw() -> None:
     assert reasons["width"] == "the graph is of middle size (5,000 nodes)"
     assert reasons["affinity"] == "the graph is dense (16.0 neighbours a node)"
     assert "of middle size" in reasons["temperature"]
+    for nodes, size in ((4_998, "small"), (50_000, "of middle size"), (50_002, "large")):
+        told = {c.key: c.reason for c in choose(ring(nodes, 4))}["width"]
+        assert told == f"the graph is {size} ({nodes:,} nodes)"
     assert "dense (16.0" in reasons["temperature"]
 
 
