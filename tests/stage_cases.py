@@ -1,5 +1,6 @@
 """What tests of a run's stages share: a small plan, a folder that was begun, an ear."""
 
+from dataclasses import replace
 from typing import Any
 
 from muxgcl import Observer, RunOptions
@@ -63,3 +64,4 @@ OPTIONS = RunOptions(
     device="cpu",
     score=False,
 )
+SCORED = replace(OPTIONS, score=True, report=False)

@@ -114,6 +114,7 @@ def test_what_was_saved_is_loaded_to_the_bit(graph: Data, tmp_path: Path, method
     assert np.array_equal(two.transform(graph), one.transform(graph))
     for name in ("seed_", "n_features_in_", "loss_", "encoding_"):
         assert getattr(two, name) == getattr(one, name), name
+    assert two.epoch_ms_ == pytest.approx(one.epoch_ms_)
     assert np.array_equal(clone(two).fit_transform(graph), one.embedding_)  # the same settings
 
 
@@ -126,7 +127,8 @@ def test_members_scaling_and_the_map_are_kept(graph: Data, tmp_path: Path) -> No
     assert two.transform(pair).shape == (50, 5)
     assert two.encoding_ == one.encoding_
     assert two.encoding_.changes
-    assert two.loss_ == pytest.approx(one.loss_)
+    assert two.loss_ == one.loss_
+    assert two.epoch_ms_ == pytest.approx(one.epoch_ms_)
 
 
 def test_a_run_of_the_command_line_is_an_embedder_and_the_other_way_round(

@@ -211,7 +211,7 @@ def killed(workers: Workers, run: str) -> str:
             original(self, *rest, **more)
 
         torch.Tensor.backward = die  # type: ignore[method-assign]
-    import muxgcl.runs.fit as module
+    import muxgcl.runs.checkpoint as module
 
     module.CHECKPOINT_SECONDS = -1.0
     folder = Run(Path(run)) if workers.rank == 0 else None

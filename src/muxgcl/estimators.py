@@ -130,7 +130,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
                         self.on_epoch(epoch)
 
             # members have forgotten the graph: a pickle is as small as the weights
-            committee, embedding, fitted = fit_members(
+            committee, embedding, _ = fit_members(
                 plan, prepared, on_block=on_block, on_prepare=on_prepare
             )
         if (told := collapsed(embedding)) is not None:
@@ -140,7 +140,6 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         # what is not finite leaves no trace in this estimator
         came = plan, committee, ids, embedding.numpy(), encoding, facts, tuple(epochs)
         self._learned(Trained(*came))
-        self.loss_, self.epoch_ms_ = fitted.loss, fitted.epoch_ms
         return self
 
     def _learned(self, trained: Trained) -> None:
@@ -152,6 +151,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         self.encoding_, self.n_features_in_ = trained.encoding, int(trained.data["features"])
         names = (trained.encoding or Encoding()).names(self.n_features_in_)
         self.feature_names_in_: Array = np.array(names, dtype=object)
+        self.loss_, self.epoch_ms_ = trained.loss, trained.epoch_ms
 
     def transform(self, graph: Any) -> Any:
         """Embed a graph with the same features, seen or unseen: an array, or see `set_output`."""
@@ -225,10 +225,6 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
             random_state=plan.seed,
         )
         found._learned(trained)
-        last = [e for e in trained.epochs if e.number == plan.train.epochs]
-        found.loss_ = float(np.mean([e.loss for e in last])) if last else None
-        times = [1000 * e.seconds for e in trained.epochs]
-        found.epoch_ms_ = float(np.median(times)) if times else 0.0
         return found
 
     def report(self, path: Path | str, graph: Any = None) -> Path:

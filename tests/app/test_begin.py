@@ -10,8 +10,17 @@ from stage_cases import begun, plan_of, ready_of
 
 import muxgcl
 from muxgcl import UserError
-from muxgcl.app.begin import as_begun, observed_so_far, refuse_foreign
+from muxgcl.app.begin import (
+    as_begun,
+    begin,
+    check_kinds,
+    facts_of,
+    observed_so_far,
+    refuse_foreign,
+    width_as_begun,
+)
 from muxgcl.app.judge import stops_are_told
+from muxgcl.app.source import Source
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import planted
 from muxgcl.io.load import Loaded
@@ -41,6 +50,7 @@ def test_a_graph_without_labels_has_no_classes(loaded: Loaded, tmp_path: Path) -
     bare = muxgcl.load(data)
     begun(Run(tmp_path / "run"), ready_of(bare), bare)
     assert Run(tmp_path / "run").config()["data"]["classes"] == 0
+    assert facts_of(Graph.from_data(bare.tensors))["classes"] == 0
 
 
 def test_a_new_run_clears_what_an_old_one_left_and_only_when_asked(
@@ -54,6 +64,23 @@ def test_a_new_run_clears_what_an_old_one_left_and_only_when_asked(
     assert begun(run, ready_of(loaded, seed=3), loaded, overwrite=True) == []
     assert run.config()["run"]["seed"] == 3
     assert run.metrics() == []
+
+
+def test_an_earlier_run_is_whole_until_it_is_replaced_and_that_happens_once(
+    run: Run, loaded: Loaded, tmp_path: Path
+) -> None:
+    how: dict[str, Any] = {"resume": False, "overwrite": True, "command": None}
+    new = Run(tmp_path / "new")
+    assert begin(new, ready_of(loaded), Source("toy.csv"), loaded, **how) == ([], None)
+    assert new.exists
+    _, start = begin(run, ready_of(loaded, seed=3), Source("toy.csv"), loaded, **how)
+    assert start is not None
+    assert run.config()["run"]["seed"] == 0
+    start()
+    assert run.config()["run"]["seed"] == 3
+    run.log([{"epoch": 1, "loss": 1.0}])
+    start()
+    assert len(run.metrics()) == 1
 
 
 def test_resume_without_a_run_begins_one(loaded: Loaded, tmp_path: Path) -> None:
@@ -172,6 +199,31 @@ def test_a_resumed_plan_takes_the_settings_that_its_sample_brought(
     assert as_begun(run, plan, exact=True) == plan
 
 
+@pytest.mark.parametrize(
+    ("members", "width", "now", "default", "want"),
+    [
+        (1, None, 1, None, None),
+        (1, None, 1, 6, None),  # begun without a width: stays so
+        (1, None, 1, 1, None),
+        (1, 6, 1, 6, 6),
+        (1, 6, 2, 12, 12),  # so many columns for each member
+        (2, 12, 3, 18, 18),
+        (1, 4, 1, 6, None),  # a width that was asked for is asked for again
+        (1, 6, 1, None, None),
+    ],
+)
+def test_a_resumed_plan_has_the_default_width_where_the_run_has_it(
+    loaded: Loaded, tmp_path: Path, members: int, width: int | None, now: int,
+    default: int | None, want: int | None,
+) -> None:  # fmt: skip
+    run = Run(tmp_path / "run")
+    plan = plan_of(members=now, output_width=default)
+    assert width_as_begun(run, plan, None) is plan  # there is no run
+    begun(run, ready_of(loaded, members=members, output_width=width), loaded)
+    assert width_as_begun(run, plan, None) == replace(plan, output_width=want)
+    assert width_as_begun(run, plan, 5) is plan
+
+
 def test_a_folder_of_other_things_is_refused_and_one_of_ours_is_not(
     run: Run, tmp_path: Path
 ) -> None:
@@ -200,9 +252,22 @@ def test_protocol_paper_must_have_seen_each_of_the_last_epochs(run: Run) -> None
 
 
 def test_with_few_epochs_protocol_paper_looks_at_all_of_them(run: Run) -> None:
+    assert observed_so_far(run, plan_of(), 0, last=100) == {}  # no checkpoint: nothing is done
     run.save_checkpoint({}, epoch=1)
     with pytest.raises(UserError, match="every epoch from 1 on"):
         observed_so_far(run, plan_of(), 0, last=100)
+
+
+def test_edges_of_other_kinds_than_those_trained_on_are_named(loaded: Loaded) -> None:
+    plain = Graph.from_data(loaded.tensors)
+    check_kinds({}, plain)
+    with pytest.raises(
+        UserError, match=r"^trained on directed .*, this graph has undirected edges"
+    ):
+        check_kinds({"directed": True}, plain)
+    words = "^trained on types of edges buys, knows, this graph has one type of edges$"
+    with pytest.raises(UserError, match=words):
+        check_kinds({"edge_types": ["buys", "knows"]}, plain)
 
 
 @pytest.mark.parametrize("resumable", [True, False])

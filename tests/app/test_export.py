@@ -61,7 +61,8 @@ def test_the_onnx_model_gives_what_the_perceptron_gives(
     given = {"x": data.x.numpy()}
     if settings.get("convolutions"):
         pattern = graph.adjacency
-        entries = pattern.row, pattern.col, pattern.propagation().matrix.value
+        value = pattern.propagation().matrix.value
+        entries = pattern.row.long(), pattern.col.long(), value
         names_of = ("target", "source", "value")
         given |= {name: part.numpy() for name, part in zip(names_of, entries, strict=True)}
     assert [one.name for one in session.get_inputs()] == [*given]

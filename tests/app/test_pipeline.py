@@ -13,7 +13,7 @@ from stage_cases import OPTIONS, Heard, begun, fitted_of
 
 import muxgcl
 from muxgcl import Observer
-from muxgcl.app import pipeline
+from muxgcl.app import members, pipeline
 from muxgcl.app.prepare import prepare
 from muxgcl.evaluate import PaperProtocol
 from muxgcl.io import planted
@@ -63,13 +63,25 @@ def test_workers_reach_the_job_and_a_command_the_config(
     assert asked == [workers, workers]
 
 
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_seeds_that_go_on_are_looked_for_where_each_of_them_is(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: int
+) -> None:
+    options = replace(OPTIONS, out=tmp_path, resume=True)
+    muxgcl.run_seeds(loaded, seeds, options)
+    asked: list[Any] = []
+    monkeypatch.setattr("muxgcl.app.prepare.budget", lambda *given, **how: asked.append(given))
+    muxgcl.run_seeds(loaded, seeds, options)
+    assert not asked  # nothing is estimated of a run that was begun
+
+
 def test_a_stop_before_anything_is_written_cannot_be_resumed(
     loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(*given: Any, **how: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline, "make_ready", stopped)
+    monkeypatch.setattr(members, "make_ready", stopped)
     with pytest.raises(Stopped, match="stopped while preparing; nothing was written") as stop:
         muxgcl.run(loaded, replace(OPTIONS, out=tmp_path / "run"))
     assert not stop.value.resumable
@@ -91,10 +103,10 @@ def test_a_worker_beside_the_first_trains_and_writes_nothing(
         asked.append(how)
         return real(ready)
 
-    real = pipeline.train
-    monkeypatch.setattr(pipeline, "train", trained)
-    monkeypatch.setattr(pipeline, "first_begins", first_begins)
-    monkeypatch.setattr(pipeline, "make_ready", lambda plan, graph, **how: make_ready(plan, graph))
+    real = members.train
+    monkeypatch.setattr(members, "train", trained)
+    monkeypatch.setattr(members, "first_begins", first_begins)
+    monkeypatch.setattr(members, "make_ready", lambda plan, graph, **how: make_ready(plan, graph))
     options = replace(OPTIONS, out=tmp_path / "run", score=True, protocols=(protocol,))
     job = replace(prepare(loaded, options, None, None), workers=Workers(1, 2))
     result = pipeline._run_one(job, job.plan, tmp_path / "run", None)
@@ -125,7 +137,7 @@ def test_the_protocol_of_the_paper_is_had_by_asking_and_goes_on_with_what_it_saw
     run = Run(tmp_path / "run")
     for protocols, found in ((("holdout",), False), (("holdout", "paper"), True)):
         job = prepare(loaded, replace(options, protocols=protocols), None, None)
-        paper = pipeline._paper_protocol(job, job.plan, run)
+        paper = members.paper_protocol(job, job.plan, run)
         assert (paper is not None) == found
     assert paper is not None
     assert (paper.seed, paper.epochs) == (7, {})
@@ -133,11 +145,11 @@ def test_the_protocol_of_the_paper_is_had_by_asking_and_goes_on_with_what_it_saw
     run.save_checkpoint({}, epoch=1)
     run.log_observed(1, [50.0], split_seed=7)
     job = replace(job, options=replace(job.options, resume=True))
-    paper = pipeline._paper_protocol(job, job.plan, run)
+    paper = members.paper_protocol(job, job.plan, run)
     assert paper is not None
     assert paper.epochs == {1: (50.0,)}
     bare = replace(job, options=replace(job.options, score=False))
-    assert pipeline._paper_protocol(bare, job.plan, run) is None
+    assert members.paper_protocol(bare, job.plan, run) is None
 
 
 def test_epochs_of_protocol_paper_are_logged_as_they_are_seen(
@@ -148,7 +160,7 @@ def test_epochs_of_protocol_paper_are_logged_as_they_are_seen(
     paper.observe = lambda epoch, z: (float(epoch),)  # type: ignore[method-assign]
     ready = make_ready(job.plan, job.graph)
     begun(run, ready, loaded)
-    pipeline.train_stage(job, ready, run, paper)
+    members.train_stage(job, ready, run, paper)
     assert run.observed(9, split_seed=3) == {1: (1.0,), 2: (2.0,)}
 
 
@@ -217,6 +229,34 @@ def test_a_dry_run_says_what_it_would_take_and_writes_nothing(
     loaded: Loaded, tmp_path: Path
 ) -> None:
     options = replace(OPTIONS, out=tmp_path / "run", resume=True)
-    found = pipeline.dry_run(loaded, options)
+    heard = Heard()
+    found = pipeline.dry_run(loaded, options, observer=heard)
+    assert heard.notes[0].startswith("40 nodes, ")
     assert found.plan.method == "grace"
     assert not (tmp_path / "run").exists()
+    muxgcl.run(loaded, options)
+    assert pipeline.dry_run(loaded, options).cost is not None  # of a run from its first epoch
+
+
+def test_what_is_computed_once_a_graph_is_kept_beside_the_runs(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def ready(plan: Any, graph: Any, *, cache: Path, **how: Any) -> Ready:
+        asked.append(cache)
+        return make_ready(plan, graph, **how)
+
+    monkeypatch.setattr(members, "make_ready", ready)
+    muxgcl.run(loaded, replace(OPTIONS, out=tmp_path / "runs" / "run", members=2))
+    assert asked == [tmp_path / "runs" / ".affinity"] * 2
+
+
+def test_a_run_that_replaces_another_keeps_what_protocol_paper_saw(tmp_path: Path) -> None:
+    data = planted(nodes=80)
+    options = replace(OPTIONS, out=tmp_path / "run", score=True, report=False, controls=False)
+    options = replace(options, protocols=("paper",))
+    first = muxgcl.run(data, options)
+    again = muxgcl.run(data, replace(options, overwrite=True))
+    assert set(Run(again.path).observed(9, options.split_seed)) == {1, 2}
+    assert again.scores == first.scores

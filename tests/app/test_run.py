@@ -11,20 +11,16 @@ import numpy as np
 import pytest
 import torch
 from cli_cases import FAST, command_line
+from stage_cases import SCORED as OPTIONS
 
 import muxgcl
-from muxgcl import LoadOptions, Observer, RunOptions, UserError
+from muxgcl import LoadOptions, Observer, UserError
 from muxgcl.app import pipeline
 from muxgcl.evaluate import Verdict
 from muxgcl.io import planted
 from muxgcl.runs.fit import Stopped
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
-
-SMALL = {"width": 8, "projection": 8, "projection_out": 8}
-OPTIONS = RunOptions(
-    method="grace", preset="quick", settings=SMALL, epochs=2, splits=2, device="cpu", report=False
-)
 
 
 class Heard(Observer):

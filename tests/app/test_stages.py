@@ -13,7 +13,8 @@ from stage_cases import OPTIONS, Heard, begun, fitted_of, ready_of
 
 import muxgcl
 from muxgcl import UserError
-from muxgcl.app import judge, pipeline, source
+from muxgcl.app import judge, source
+from muxgcl.app import members as training
 from muxgcl.app.judge import controls_stage, score_stage
 from muxgcl.app.prepare import prepare
 from muxgcl.evaluate import PaperProtocol
@@ -160,12 +161,12 @@ def test_the_peak_of_memory_is_that_of_all_stretches(loaded: Loaded, tmp_path: P
     before = 12_345_678.0
     run.diagnostics_file.write_text(json.dumps({"peak_mib": before}))
     ready = make_ready(job.plan, job.graph)
-    assert pipeline.train_stage(job, ready, run, None).peak_mib == before
+    assert training.train_stage(job, ready, run, None).peak_mib == before
     run.diagnostics_file.write_text("{}")
     fresh = make_ready(job.plan, job.graph)
     job = replace(job, options=replace(job.options, resume=False))
     run.clear()
-    assert pipeline.train_stage(job, fresh, run, None).peak_mib < before
+    assert training.train_stage(job, fresh, run, None).peak_mib < before
 
 
 @pytest.mark.parametrize("done", [False, True])
@@ -180,9 +181,9 @@ def test_a_training_that_fails_clears_a_folder_in_which_nothing_was_done(
     begun(run, ready, loaded)
     if done:
         run.log([{"epoch": 1, "loss": 1.0}])
-    monkeypatch.setattr(pipeline, "train", fails)
+    monkeypatch.setattr(training, "train", fails)
     with pytest.raises(UserError, match="not a finite"):
-        pipeline.train_stage(job, ready, run, None)
+        training.train_stage(job, ready, run, None)
     assert run.exists == done
 
 
@@ -194,8 +195,8 @@ def test_a_stop_of_one_of_several_members_says_which(
             raise Stopped("stopped after epoch 1 of 2", signal.SIGTERM, resumable=False)
         return real(job, ready, run, *rest)
 
-    real = pipeline.train_stage
-    monkeypatch.setattr(pipeline, "train_stage", stops)
+    real = training.train_stage
+    monkeypatch.setattr(training, "train_stage", stops)
     for members, words in (([0], "of 2$"), ([0, 1], r"of 2 \(member 2 of 2\)$")):
         heard = Heard()
         options = replace(OPTIONS, out=tmp_path / f"{len(members)}", members=len(members))
@@ -217,7 +218,7 @@ def test_members_are_prepared_and_trained_in_turn_and_all_but_the_first_forget(
         built.append(found.method)
         return found
 
-    monkeypatch.setattr(pipeline, "make_ready", ready)
+    monkeypatch.setattr(training, "make_ready", ready)
     monkeypatch.setattr(METHODS["grace"], "forget", lambda self: forgot.append(self))
     heard = Heard()
     options = replace(OPTIONS, out=tmp_path / "run", members=3, output_width=5)
@@ -245,6 +246,6 @@ def test_a_run_keeps_embeddings_nodes_and_how_columns_became_features(
 
 def test_no_earlier_stretch_took_no_memory(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    assert pipeline._peak_before(run) == 0.0
+    assert training._peak_before(run) == 0.0
     run.diagnostics_file.write_text('{"seconds": 1.0}')
-    assert pipeline._peak_before(run) == 0.0
+    assert training._peak_before(run) == 0.0

@@ -5,21 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stage_cases import SCORED
 
 import muxgcl
-from muxgcl import LoadOptions, RunOptions, UserError
+from muxgcl import LoadOptions, UserError
 from muxgcl.io import planted
 from muxgcl.runs.folder import Run
 
-OPTIONS = RunOptions(
-    method="grace",
-    preset="quick",
-    settings={"width": 8, "projection": 8},
-    epochs=2,
-    splits=3,
-    device="cpu",
-    report=False,
-)
+OPTIONS = replace(SCORED, splits=3)
 
 
 @pytest.fixture

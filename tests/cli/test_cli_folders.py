@@ -135,7 +135,7 @@ def test_protocol_paper_survives_a_stop(
     own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("muxgcl.runs.fit.CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr("muxgcl.runs.checkpoint.CHECKPOINT_SECONDS", -1.0)
     words = ["run", *own, "--method", "grace", *TINY, "--epochs", "5", "--quiet", "--no-report"]
     words += ["--splits", "2", "--device", "cpu", "--protocol", "paper", "--json"]
     status, text, _ = ask(capsys, *words, "--out", str(tmp_path / "whole"))

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from kill_matrix import COMMANDS, PACKAGES, fill_the_disk, kill_everywhere
+from kill_cases import COMMANDS, PACKAGES
+from kill_matrix import fill_the_disk, kill_everywhere
 
 pytestmark = [
     pytest.mark.slow,

@@ -35,7 +35,7 @@ def terminated(*given: Any, **more: Any) -> Any:
     ("place", "phase", "resumable"),
     [
         ("muxgcl.app.source.load", "loading", False),
-        ("muxgcl.app.pipeline.make_ready", "preparing", False),
+        ("muxgcl.app.members.make_ready", "preparing", False),
         ("muxgcl.methods.grace.Grace.prepare", "training", True),
         ("muxgcl.app.judge.score", "scoring", True),
         ("muxgcl.app.judge.score_controls", "scoring controls", True),

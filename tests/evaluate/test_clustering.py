@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.cluster import KMeans, kmeans_plusplus
+from sklearn.cluster import KMeans, MiniBatchKMeans, kmeans_plusplus
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.preprocessing import normalize
 
@@ -143,3 +143,16 @@ def test_many_rows_are_clustered_in_mini_batches_as_well(monkeypatch: pytest.Mon
     assert compare([assign(z, 4), whole], y).nmi_scores == pytest.approx((1, 1))
     np.testing.assert_array_equal(assign(z, 4, seed=1), assign(z, 4, seed=1))
     np.testing.assert_array_equal(assign(sparse.csr_array(z), 4), assign(z, 4))
+
+
+def test_mini_batches_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    z = np.random.default_rng(0).normal(size=(900, 8))
+    unit = normalize(z).astype(np.float32)
+    monkeypatch.setattr(clustering, "MANY", 899)  # rows are many, and all but one are the sample
+    monkeypatch.setattr(clustering, "BATCH", 64)
+    some = np.sort(np.random.default_rng(900).permutation(900)[:899])
+    for seed in (0, 3):
+        start = clustering._best_start(unit[some], 5, seed)
+        how = {"init": start, "n_init": 1, "batch_size": 64, "random_state": seed}
+        want = MiniBatchKMeans(5, **how).fit(unit[some]).predict(unit)
+        assert np.array_equal(assign(z, 5, seed=seed), want)

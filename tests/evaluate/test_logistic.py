@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
+from muxgcl.evaluate import eigenbasis
 from muxgcl.evaluate.arrays import unit_rows
 from muxgcl.evaluate.logistic import Linear, fit_path, predict_path
 
@@ -115,3 +116,14 @@ def test_one_class_alone_is_always_predicted_and_accepted() -> None:
     (model,) = fit_path(x, np.full(10, 5), [1.0])
     assert set(model.predict(x)) == {5}
     assert (model.scores(x) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"), [([1e-9, 1e6], 1), ([1e-13, 1e-3], 1), ([1e-5, 1e6], 2)]
+)
+def test_eigenvalues_that_are_rounding_beside_the_trace_do_not_count(
+    values: list[float], kept: int
+) -> None:
+    found, vectors = eigenbasis._eigen(np.diag(values))
+    assert len(found) == kept
+    assert vectors.shape == (2, kept)

@@ -35,7 +35,8 @@ from muxgcl.report import read_run
 from muxgcl.report.scores import flatten
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.records import RecordStore
-from muxgcl.runs.fit import fit, make_ready, restore
+from muxgcl.runs.checkpoint import restore
+from muxgcl.runs.fit import fit, make_ready
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 
@@ -165,7 +166,7 @@ def _half_a_run(folder: Path) -> None:
         if block[-1].number == 2:
             raise Enough
 
-    import muxgcl.runs.fit as module
+    import muxgcl.runs.checkpoint as module
 
     before, module.CHECKPOINT_SECONDS = module.CHECKPOINT_SECONDS, -1.0
     try:

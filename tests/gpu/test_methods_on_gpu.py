@@ -13,6 +13,7 @@ from muxgcl.graph import Graph
 from muxgcl.io.load import load
 from muxgcl.io.planted import planted
 from muxgcl.methods import METHODS, total
+from muxgcl.runs.compress import learn_map
 from muxgcl.runs.embedding import embed
 from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan, build
@@ -49,6 +50,13 @@ def kinds(request: pytest.FixtureRequest) -> Graph:
 
 def plan_of(name: str, graph: Graph, epochs: int = 30) -> Plan:
     return Plan.make(name, "quick", "graph", {"epochs": epochs}, graph=graph, device="cuda")
+
+
+@pytest.mark.parametrize("shape", [(200, 12), (12, 40)])
+def test_the_map_to_fewer_columns_is_that_of_a_cpu(shape: tuple[int, int]) -> None:
+    table = torch.randn(shape) * 0.7 ** torch.arange(shape[1])  # eigenvalues that lie apart
+    found, want = (learn_map(table, 5, torch.device(place)) for place in ("cuda", "cpu"))
+    assert_close(found, want, atol=1e-5, rtol=1e-4)
 
 
 @TRAINED

@@ -1,5 +1,6 @@
 """Mistakes by name, and small files to make them with."""
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,3 +40,10 @@ def npz(name: str = "x.npz", **arrays: object) -> str:
 
 def features(source: str) -> object:
     return edges("0,1\n1,2\n", features=source)
+
+
+def npy_header(shape: tuple[int, ...]) -> bytes:
+    """What a `.npy` of float64 in this shape begins with, without its data."""
+    text = repr({"descr": "<f8", "fortran_order": False, "shape": shape}).encode()
+    text += b" " * (63 - (10 + len(text)) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text

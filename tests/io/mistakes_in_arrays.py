@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 import torch
-from mistake_cases import Mistakes, edges, features, npz
-from npy_header import npy_header
+from mistake_cases import Mistakes, edges, features, npy_header, npz
 
 from muxgcl.io.load import load
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from npy_header import npy_header
+from mistake_cases import npy_header
 from planetoid_cases import array, integer, links, matrix, pickled, tiny, write_tiny
 from scipy.sparse import csr_array
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from npy_header import npy_header
+from mistake_cases import npy_header
 
 from muxgcl.errors import UserError
 from muxgcl.io.load import load

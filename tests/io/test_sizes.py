@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 import torch
 from cli_cases import ask
-from npy_header import npy_header
+from mistake_cases import npy_header
 from scipy.sparse import coo_array, save_npz
 
 from muxgcl.errors import UserError

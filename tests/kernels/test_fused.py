@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 import torch
-from contrast_cases import assert_agrees, clustered, evaluate, pair_weight, spread, unit
+from contrast_cases import (
+    INTERPRETED,
+    assert_agrees,
+    clustered,
+    evaluate,
+    pair_weight,
+    spread,
+    unit,
+)
 from torch.testing import assert_close
 
 from muxgcl.errors import UserError
@@ -16,12 +24,7 @@ if not torch.cuda.is_available():
 from muxgcl.kernels import all_pairs, fused, reference
 from muxgcl.kernels import blocks as dealt
 
-pytestmark = [
-    pytest.mark.skipif(torch.cuda.is_available(), reason="tests/gpu states it on the device"),
-    pytest.mark.usefixtures("rounded", "poisoned"),
-    # rows that only pad the last block of keys may leave fp16's range; they are never written
-    pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning"),
-]
+pytestmark = INTERPRETED
 SIZES = [1, 2, 63, 64, 65, 130]
 VIEWS = [(1, 1), (1, 2), (2, 2)]
 

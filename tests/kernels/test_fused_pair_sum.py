@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from contrast_cases import clustered, spread, unit
+from contrast_cases import INTERPRETED, clustered, spread, unit
 from pair_sum_cases import assert_agrees, evaluate
 from torch.nn.functional import normalize
 from torch.testing import assert_close
@@ -18,11 +18,7 @@ if not torch.cuda.is_available():
     import triton_interpreter  # noqa: F401  mends the interpreter before a kernel runs
 from muxgcl.kernels import all_pairs, fused, reference
 
-pytestmark = [
-    pytest.mark.skipif(torch.cuda.is_available(), reason="tests/gpu states it on the device"),
-    pytest.mark.usefixtures("rounded", "poisoned"),
-    pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning"),
-]
+pytestmark = INTERPRETED
 FUNCTIONS = [LogGap(), Sigmoid(0.6, 0.1), Sigmoid(0.2, 0.05), Sigmoid(0.1, 2.0)]
 EVERY = pytest.mark.parametrize("function", FUNCTIONS, ids=str)
 

@@ -10,9 +10,10 @@ from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.kernels import Sample
 from muxgcl.methods import Method
-from muxgcl.nn.field import Field, neighbours
+from muxgcl.nn.field import WHOLE, Field, in_blocks, in_part, inputs, neighbours
 from muxgcl.nn.gcn import GCN
 from muxgcl.runs.plan import Plan, build
+from muxgcl.sparse import compress
 
 DATA = planted(nodes=40, isolated=2)
 DENSE = DATA.clone()
@@ -69,6 +70,14 @@ def test_a_dropped_edge_is_not_looked_along() -> None:
     assert hop.shape == (1, 1)
 
 
+def test_a_row_is_among_the_columns_it_uses_though_it_has_no_entry_there() -> None:
+    row, col = torch.tensor([0, 1]), torch.tensor([1, 2])
+    matrix = compress(row, col, torch.ones(2), rows=3, columns=3)
+    hop, below = neighbours(matrix, torch.tensor([0, 2]))
+    assert below.tolist() == [0, 1, 2]
+    assert (hop @ torch.eye(3)).tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+
+
 def dense(hop, below: torch.Tensor, nodes: int) -> torch.Tensor:
     table = torch.zeros(hop.shape[0], nodes)
     table[:, below] = hop @ torch.eye(len(below))
@@ -92,6 +101,25 @@ def test_a_fanout_keeps_so_many_neighbours_and_scales_them(fanout: int) -> None:
     assert_close(some, torch.where(some != 0, whole * scale, 0.0))
     if fanout == 100:
         assert_close(some, whole)
+
+
+def test_a_single_neighbour_keeps_its_weight_whatever_the_fanout() -> None:
+    edges = torch.tensor([[0, 1], [1, 2]])
+    matrix = clean(Graph.from_data(type(DATA)(x=torch.eye(3), edge_index=edges))).propagation.matrix
+    rows = torch.tensor([0, 2])
+    for fanout in (1, 2, 5):
+        some, whole = (dense(*neighbours(matrix, rows, f), 3) for f in (fanout, 0))
+        assert_close(some, whole)
+
+
+@pytest.mark.parametrize("views", [1, 2])
+def test_rows_of_masked_features_are_those_of_the_view(views: int) -> None:
+    graph, rate = Graph.from_data(DENSE), Corrupt(0.0, 0.4)
+    view = rate(graph) if views == 1 else both(graph, [rate, rate])
+    rows = torch.tensor([3, 0, 39, 40 * views - 1])
+    whole = torch.cat([view.features * kept for kept in view.kept_columns.view(views, -1)])
+    assert (whole == 0).any()
+    assert_close(inputs(view, rows), whole[rows])
 
 
 def test_the_mean_over_draws_of_a_fanout_is_the_whole_row() -> None:
@@ -123,6 +151,33 @@ def test_one_layer_of_a_gcn_with_a_fanout_is_right_on_average(data) -> None:
     assert error.min() > 0
     assert ((draws.mean(0) - whole).abs() <= 4.5 * error).all()
     assert_close(encoder(view)[1], encoder(view)[1])  # without a sample nothing is drawn
+
+
+def test_a_cpu_always_computes_in_part_and_a_gpu_where_all_tables_are_large() -> None:
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert in_part(cpu, 10, (3, 4))
+    assert in_part(cpu, WHOLE, (3, 4))
+    assert not in_part(gpu, WHOLE // 8, (3, 5))
+    assert in_part(gpu, WHOLE // 8 + 1, (3, 5))
+
+
+@pytest.mark.parametrize(("size", "blocks"), [(7, [7]), (8, [7]), (6, [4, 3]), (2, [2, 2, 2, 1])])
+def test_blocks_are_of_equal_size_and_all_but_a_single_one_are_computed_again(
+    size: int, blocks: list[int]
+) -> None:
+    weight, asked = torch.tensor(2.0, dtype=torch.float64, requires_grad=True), []
+
+    def network(rows: torch.Tensor) -> torch.Tensor:
+        asked.append(len(rows))
+        return (weight * rows[:, None]).sin()
+
+    rows = torch.arange(7)
+    found = in_blocks(network, rows, size)
+    assert asked == blocks
+    assert_close(found, (2.0 * rows[:, None].double()).sin())
+    found.sum().backward()
+    assert_close(weight.grad, (rows * (2.0 * rows.double()).cos()).sum())
+    assert sorted(asked[len(blocks) :]) == ([] if len(blocks) == 1 else sorted(blocks))
 
 
 def test_a_fanout_is_a_setting_of_methods_that_look_at_the_nodes_of_a_sample_alone() -> None:

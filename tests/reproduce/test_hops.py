@@ -19,11 +19,11 @@ from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.hops import FIRST_SEED, HOP_PARTS, SPLIT_SEED, Hops, members_of
 from muxgcl.reproduce.job import COMMITTEE, LEFT_OUT, READOUTS, Job
-from muxgcl.reproduce.origins import MARKS, mark
 from muxgcl.reproduce.readouts import scores_of
 from muxgcl.reproduce.records import Found, Record, RecordStore, fault_of, make_record
 from muxgcl.reproduce.render import render
 from muxgcl.reproduce.runner import Runner
+from muxgcl.reproduce.shown import MARKS, mark
 from muxgcl.runs.auto import settings_for
 from muxgcl.runs.fit import fit
 from muxgcl.runs.settings import TrainConfig, split_settings

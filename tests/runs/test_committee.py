@@ -7,17 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from committee_cases import OPTIONS, unit
+from sklearn.preprocessing import normalize
+from stage_cases import SCORED
 from torch.testing import assert_close
 
 import muxgcl
 from muxgcl import MuxGCL, NodeEmbedder, Observer, UserError
 from muxgcl.graph import Graph
 from muxgcl.io import planted
-from muxgcl.runs.committee import side_by_side
-from muxgcl.runs.fit import Stopped
+from muxgcl.methods import METHODS, Method
+from muxgcl.runs.committee import fit_members, side_by_side, together
+from muxgcl.runs.fit import Fitted, Stopped, fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
+from muxgcl.runs.plan import Plan, build
+
+OPTIONS = replace(SCORED, epochs=4, controls=False)
 
 
 class StopsAt(Observer):
@@ -39,7 +44,7 @@ def test_members_are_the_runs_of_single_seeds_side_by_side(tmp_path: Path) -> No
         muxgcl.run(data, replace(OPTIONS, seed=seed, out=tmp_path / str(seed))).embedding
         for seed in (5, 6, 7)
     ]
-    want = np.hstack([unit(table) for table in single]) / np.sqrt(3)
+    want = np.hstack([normalize(table) for table in single]) / np.sqrt(3)
     np.testing.assert_allclose(three.embedding, want, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(three.embedding, axis=1), 1, atol=1e-6)
     assert three.scores == Run(tmp_path / "three").scores()
@@ -121,7 +126,7 @@ def test_a_new_graph_is_embedded_by_all_members_and_the_map_of_training(tmp_path
         ).table
         for seed in (0, 1)
     ]
-    wide = np.hstack([unit(table) for table in single]) / np.sqrt(2)
+    wide = np.hstack([normalize(table) for table in single]) / np.sqrt(2)
     want = wide @ Run(run.path).output_map().numpy()
     np.testing.assert_allclose(muxgcl.embed(run.path, other).table, want, atol=1e-5)
 
@@ -140,7 +145,7 @@ def test_seeds_of_committees_share_no_member(tmp_path: Path) -> None:
 
 def test_the_estimator_has_members_and_a_width(tmp_path: Path) -> None:
     data = planted(nodes=60)
-    settings = {"preset": "quick", "params": {"width": 8, "projection": 8}, "epochs": 4}
+    settings = {"preset": "quick", "params": dict(OPTIONS.settings), "epochs": 4}
     embedder = NodeEmbedder("grace", **settings, members=2, output_width=6, device="cpu").fit(data)
     run = muxgcl.run(data, replace(OPTIONS, members=2, output_width=6, out=tmp_path / "run"))
     assert np.array_equal(embedder.embedding_, run.embedding)
@@ -199,6 +204,41 @@ def test_damage_that_stops_a_longer_training_changes_no_setting(tmp_path: Path) 
         assert file.read_bytes() == content
         file.write_bytes(whole[file])
     muxgcl.run(data, replace(options, resume=True, epochs=9))
+
+
+def test_members_are_trained_as_single_seeds_are_and_forget_the_graph(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forgot: list[Method] = []
+    monkeypatch.setattr(METHODS["grace"], "forget", lambda self: forgot.append(self))
+    graph = Graph.from_data(planted(nodes=60))
+    plan = Plan.make("grace", "quick", overrides=OPTIONS.overrides, device="cpu", members=2)
+    seen: list[int] = []
+    committee, embedding, fitted = fit_members(
+        plan, graph, on_block=lambda block: seen.extend(epoch.number for epoch in block)
+    )
+    assert seen == [1, 2, 3, 4] * 2
+    single = [fit(one, graph) for one in plan.of_members()]
+    assert fitted.loss == pytest.approx(np.mean([one.loss for one in single]))
+    assert_close(embedding, side_by_side([one.embed() for one in single]))
+    members = [id(method) for method in committee.methods]
+    assert [id(method) for method in forgot] == members
+    committee.forget()
+    assert [id(method) for method in forgot] == 2 * members
+
+
+def test_what_members_took_is_added_up() -> None:
+    graph = Graph.from_data(planted(nodes=30))
+    method = build(Plan.make("raw", "quick"), graph)
+
+    def took(loss: float | None, ms: float, mib: float, seconds: float) -> Fitted:
+        return Fitted(method, graph, loss, ms, mib, seconds, "a CPU", "chunked")
+
+    one, two = took(1.0, 10.0, 200.0, 5.0), took(3.0, 20.0, 300.0, 6.0)
+    assert together([one]) is one
+    assert together([one, two]) == took(2.0, 15.0, 300.0, 11.0)
+    assert together([two, one, one]).loss == pytest.approx(5 / 3)
+    assert together([took(None, 0.0, 0.0, 0.0)] * 2).loss is None
 
 
 def test_an_estimator_saves_each_members_seed(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_run_resumed_in_the_middle_ends_as_if_it_had_not_stopped(
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("muxgcl.runs.fit.CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr("muxgcl.runs.checkpoint.CHECKPOINT_SECONDS", -1.0)
     run = Run(tmp_path)
 
     def poison(block: list) -> None:
@@ -194,7 +194,7 @@ def test_capture_needs_a_gpu(graph: Graph) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from muxgcl.runs import fit as experiment
+from muxgcl.runs import checkpoint
 from muxgcl.io import planted
 from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan
@@ -202,7 +202,7 @@ from muxgcl.graph import Graph
 from muxgcl.runs.folder import Run
 import torch, time
 torch.set_num_threads(1)
-experiment.CHECKPOINT_SECONDS = 0.05
+checkpoint.CHECKPOINT_SECONDS = 0.05
 graph = Graph.from_data(planted(nodes=60, seed=1))
 plan = Plan.make("grace", "quick", overrides={"width": 8, "projection": 8, "epochs": 60})
 run = Run(Path(sys.argv[1]))
@@ -231,7 +231,7 @@ def test_a_killed_run_resumes_to_the_same_embeddings(graph: Graph, tmp_path: Pat
 def test_twenty_runs_killed_at_random_moments_resume_to_the_same_embeddings(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("muxgcl.runs.fit.CHECKPOINT_SECONDS", 0.0)  # a checkpoint every epoch
+    monkeypatch.setattr("muxgcl.runs.checkpoint.CHECKPOINT_SECONDS", 0.0)  # one every epoch
     whole = plan(epochs=25)
     began = time.monotonic()
     want = fit(whole, graph).embed()

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from committee_cases import OPTIONS, unit
+from sklearn.preprocessing import normalize
+from stage_cases import SCORED
 from torch.testing import assert_close
 
 import muxgcl
@@ -21,6 +22,8 @@ from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 
+OPTIONS = replace(SCORED, epochs=4, controls=False)
+
 
 class Counts(Observer):
     """How many epochs were trained."""
@@ -32,7 +35,7 @@ class Counts(Observer):
 
 
 def test_mux_hop_has_1024_columns_a_member_unless_fewer_are_read_out_or_others_asked_for() -> None:
-    graph = Graph.from_data(planted(nodes=60))
+    graph = Graph.from_data(planted(nodes=60, features=50))
 
     def width(method: str = "mux-hop", asked: int | None = None, **changes: Any) -> int | None:
         made = Plan.make(method, "best", overrides=changes, graph=graph, output_width=asked)
@@ -44,7 +47,7 @@ def test_mux_hop_has_1024_columns_a_member_unless_fewer_are_read_out_or_others_a
     assert width(width=1024, asked=7) == 7
     assert width("grace", width=2048) is None
     columns = 1024 - 2 * graph.num_features  # with two blocks of features
-    assert columns % 3 != 0
+    assert columns % 3 == 0
     assert width(width=columns // 3) is None
     assert width(width=columns // 3 + 1) == 1024
     three = Plan.make("mux-hop", "best", overrides={"width": 1024}, graph=graph, members=3)
@@ -110,6 +113,23 @@ def test_every_method_has_an_output_width(tmp_path: Path, name: str) -> None:
     np.testing.assert_allclose(narrow.embedding, want, atol=1e-5)
 
 
+def test_the_width_of_directed_edges_is_that_of_both_directions(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    directed = muxgcl.load((data.edge_index, data.x), directed=True)
+    small = {"hidden": 8, "width": 8, "affinity": "none"}
+    options = replace(OPTIONS, method="mux-hop", preset="best", settings=small, score=False)
+    plain, both = (
+        muxgcl.run(graph, replace(options, out=tmp_path / name, output_width=0)).embedding.shape[1]
+        for name, graph in {
+            "plain": muxgcl.load((data.edge_index, data.x)),
+            "both": directed,
+        }.items()
+    )
+    assert both > plain
+    wide = muxgcl.run(directed, replace(options, out=tmp_path / "wide", output_width=plain + 1))
+    assert wide.embedding.shape == (60, plain + 1)
+
+
 def test_an_output_wider_than_the_readout_is_refused_before_training(tmp_path: Path) -> None:
     options = replace(OPTIONS, members=2, output_width=17, out=tmp_path / "run")
     with pytest.raises(UserError, match="from 1 to 16, the width of what is read out, got 17"):
@@ -122,7 +142,7 @@ def test_an_output_wider_than_the_readout_is_refused_before_training(tmp_path: P
 
 def test_the_map_is_the_leading_right_singular_vectors_of_unit_rows() -> None:
     table = torch.randn(50, 12) @ torch.randn(12, 12)
-    rows = unit(table.double().numpy())
+    rows = normalize(table.double().numpy())
     _, _, vectors = np.linalg.svd(rows)
     found = learn_map(table, 5).double().numpy()
     for k in range(5):
@@ -158,6 +178,7 @@ def test_many_columns_are_mapped_by_subspace_iteration_to_the_same(
 
 def test_more_columns_than_nodes_are_mapped_too() -> None:
     table = torch.randn(6, 20)
+    assert compress.by_rows(table, 6, table.device) is not None
     out = table @ learn_map(table, 6)
     assert_close(out @ out.T, table @ table.T, atol=1e-4, rtol=1e-4)
 
@@ -179,6 +200,53 @@ def test_rows_with_fewer_directions_than_the_width_are_mapped_by_columns() -> No
     assert compress.by_rows(table, 31, table.device) is None
     out = table @ learn_map(table, 5)
     assert_close(out @ out.T, table @ table.T, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "exact", "want"),
+    [
+        (30, 40, 40, "by_rows"),
+        (40, 40, 40, "by_columns"),
+        (30, 40, 34, "iterated"),  # 30 x 40 numbers are more than 34 x 34
+        (30, 40, 35, "by_rows"),  # and fewer than 35 x 35
+        (50, 40, 39, "iterated"),
+    ],
+)
+def test_the_smaller_exact_way_to_the_map_is_taken(
+    rows: int, columns: int, exact: int, want: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    for name in ("by_rows", "by_columns", "iterated"):
+        monkeypatch.setattr(
+            compress, name, lambda *given, name=name: asked.append(name) or torch.ones(columns, 3)
+        )
+    monkeypatch.setattr(compress, "EXACT", exact)
+    learn_map(torch.randn(rows, columns), 3)
+    assert asked == [want]
+
+
+def test_subspace_iteration_multiplies_few_columns_more_than_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table, asked = torch.randn(30, 60), []
+    monkeypatch.setattr(
+        torch.linalg, "qr", lambda t, qr=torch.linalg.qr: asked.append(t.shape[1]) or qr(t)
+    )
+    compress.iterated(table, 4, table.device)
+    assert set(asked) == {4 + compress.SPARE}
+    torch.manual_seed(1)
+    one, two = (compress.iterated(table, 4, table.device) for _ in range(2))
+    assert torch.equal(one, two)  # the caller's random numbers have no part in it
+    asked.clear()
+    compress.iterated(table, 50, table.device)
+    assert set(asked) == {60}
+
+
+def test_a_map_has_at_least_one_column_and_no_more_than_the_table() -> None:
+    assert learn_map(torch.randn(30, 7), 1).shape == (7, 1)
+    for wrong in (0, 8):
+        with pytest.raises(UserError, match=f"from 1 to 7, .*, got {wrong}"):
+            learn_map(torch.randn(30, 7), wrong)
 
 
 def test_a_damaged_map_is_named(tmp_path: Path) -> None:

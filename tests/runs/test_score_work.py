@@ -1,12 +1,16 @@
 """What the scores of a run will take: which tables are counted, and how times grow."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
+from joblib import cpu_count
 
-from muxgcl.evaluate import Split
+from muxgcl.evaluate import Split, named
 from muxgcl.evaluate.clustering import LARGE, MANY
+from muxgcl.evaluate.splits import cut
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.runs import cost, score_work
@@ -23,6 +27,7 @@ from muxgcl.runs.score_work import (
     slowness,
     split_seconds,
 )
+from muxgcl.runs.scoring import splits_of
 from muxgcl.runs.work import COUNTED, embedding_width
 
 DATA = planted(nodes=120)
@@ -68,12 +73,16 @@ def test_the_tables_are_the_embedding_and_the_controls() -> None:
 
 def test_large_controls_are_counted_as_they_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("controls.LARGE", "score_work.LARGE_CONTROL"):
-        monkeypatch.setattr(f"muxgcl.runs.{module}", 1)
+        monkeypatch.setattr(f"muxgcl.runs.{module}", 120 * GRAPH.num_features - 1)
+    monkeypatch.setattr("muxgcl.runs.scoring.cut", partial(cut, most=(10, 10, 5)))
     found = list(judged(plan(), GRAPH, ASKED, "holdout"))[1:]
     scored = dict(score_controls(plan(), GRAPH, DATA))
     del scored["majority"]
     splits = [scores["holdout"]["accuracy"]["n"] for scores in scored.values()]
     assert [table.splits for table in found] == splits == [5] * 5
+    rows = len(named(splits_of(DATA, "holdout", 5, 0)))  # that a probe looks at
+    assert rows < 120
+    assert {table.rows for table in found} == {rows}
     assert not any(table.clusterings for table in found)
     assert not any("clustering" in scores for scores in scored.values())
 
@@ -86,6 +95,33 @@ def test_a_split_takes_longer_the_more_there_is_of_anything() -> None:
     assert split_seconds(split(100, 500), 50, 9) > base
     wide = [split_seconds(split(100), width, 3) for width in (1000, 2000)]
     assert wide[1] < 2 * wide[0]  # the solver has as many columns as there are training nodes
+
+
+def test_a_split_takes_what_the_formula_says() -> None:
+    few = [split_seconds(split(100, 300), width, 0) for width in (1000, 2000)]  # no class: no probe
+    inner = score_work.INNER * 100 * 1000 * 100  # n d r, r the number of training nodes
+    assert few[1] - few[0] == pytest.approx(inner + score_work.PREDICTION * 400 * 1000)
+    free = split_seconds(split(100), 50, 0)
+    one, sixteen = (split_seconds(split(100), 50, classes) - free for classes in (1, 16))
+    assert sixteen == pytest.approx(8 * one)  # 16 ** (3 / 4)
+    inner, turned = score_work.INNER * 100 * 50 * 50, score_work.ROTATION * 100 * 50**2
+    predicted = score_work.PREDICTION * 100 * 50
+    assert free == pytest.approx(inner + turned + score_work.EIGEN * 50**3 + predicted)
+
+
+def test_the_public_protocol_has_the_splits_of_its_masks() -> None:
+    data = DATA.clone()
+    place = torch.arange(120)[:, None] + torch.arange(3)  # three divisions
+    data.train_mask, data.val_mask = place % 6 == 0, place % 6 == 1
+    data.test_mask = place % 6 > 1
+    asked = Judging(data, ("public",), splits=7, controls=False)
+    first, *more = splits_of(data, "public", 1, 0)
+    assert len(more) == 2
+    table = next(judged(plan(), GRAPH, asked, "public"))
+    classes, cores = len(DATA.y.unique()), cpu_count()
+    want = in_threads(split_seconds(first, table.width, classes), 3, min(cores, 3))
+    want += in_threads(means_seconds(table, classes), 5, min(cores, 5))
+    assert scoring(plan(), GRAPH, asked, 1.0)[0] == pytest.approx(want)
 
 
 def test_k_means_of_larger_tables_is_never_counted_as_shorter() -> None:

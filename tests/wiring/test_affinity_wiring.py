@@ -12,8 +12,8 @@ from torch.nn.functional import logsigmoid
 from torch.testing import assert_close
 
 from muxgcl.affinity import AffinityConfig, SkipGram, Vgae, WalkGraph, skip_gram, skipgram
-from muxgcl.affinity import cache as on_disk
 from muxgcl.affinity.autoencoder import LARGEST_LOG_STD, reconstruction, vgae
+from muxgcl.affinity.estimate import load_table, store_table
 from muxgcl.affinity.walks import MOST_AT_ONCE, contains, walks
 from muxgcl.augment import clean
 from muxgcl.errors import UserError
@@ -327,13 +327,13 @@ def test_a_first_order_walk_draws_once_a_step(graph: Graph) -> None:
 
 def test_a_cached_table_comes_back_and_a_changed_one_does_not(tmp_path: Path) -> None:
     table, file = torch.randn(4, 3), tmp_path / "a.safetensors"
-    assert on_disk.load(file) is None
-    on_disk.store(file, table.T)
-    assert torch.equal(on_disk.load(file), table.T)  # type: ignore[arg-type]
+    assert load_table(file) is None
+    store_table(file, table.T)
+    assert torch.equal(load_table(file), table.T)  # type: ignore[arg-type]
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
-    assert on_disk.load(file) is None
+    assert load_table(file) is None
 
 
 def test_half_written_files_are_cleared_after_an_hour(tmp_path: Path) -> None:
@@ -342,6 +342,6 @@ def test_half_written_files_are_cleared_after_an_hour(tmp_path: Path) -> None:
         file.touch()
         then = time.time() - age
         os.utime(file, (then, then))
-    on_disk.store(tmp_path / "a.safetensors", torch.ones(1, 1))
+    store_table(tmp_path / "a.safetensors", torch.ones(1, 1))
     assert young.exists()
     assert not old.exists()

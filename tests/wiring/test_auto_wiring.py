@@ -97,6 +97,9 @@ def test_every_choice_names_what_it_saw() -> None:
     assert reasons["width"] == "the graph is of middle size (5,000 nodes)"
     assert reasons["affinity"] == "the graph is dense (16.0 neighbours a node)"
     assert "of middle size" in reasons["temperature"]
+    for nodes, size in ((4_998, "small"), (50_000, "of middle size"), (50_002, "large")):
+        told = {c.key: c.reason for c in choose(ring(nodes, 4))}["width"]
+        assert told == f"the graph is {size} ({nodes:,} nodes)"
     assert "dense (16.0" in reasons["temperature"]
 
 
@@ -162,6 +165,9 @@ def test_mux_hop_gets_the_general_settings_fitted_to_the_size(nodes: int) -> Non
     rest = {k: v for k, v in settings.items() if k not in names}
     assert rest == {k: v for k, v in want.items() if k not in names}
     assert rest["zero_bias"] is True
+    size = "small" if nodes < 5_000 else "large" if nodes > 50_000 else "of middle size"
+    reasons = {choice.reason for choice in choices[1:]}
+    assert reasons <= {f"the graph is {size} ({nodes:,} nodes)"}
     told = {choice.key: choice.value for choice in choices[1:]}
     assert told == {k: v for k, v in settings.items() if v != general()[k]}
 

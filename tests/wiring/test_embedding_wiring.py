@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from test_loop_wiring import CPU
 from torch import Tensor, nn
 
-from muxgcl.runs.embedding import NonFiniteEmbedding, collapsed, embed
+from muxgcl.runs.embedding import NonFiniteEmbedding, collapsed, embed, gathered, taken
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,15 @@ def test_an_embedding_has_collapsed_where_no_row_differs(
     if told is not None:
         assert found is not None
         assert f"the embedding of every node {told}:" in found
+
+
+@pytest.mark.parametrize("size", [3, 4, 10])
+@pytest.mark.parametrize("rows", [[], [0], [2, 3, 4], [3, 9], [*range(10)]])
+def test_blocks_are_put_together_and_rows_are_taken_across_them(size: int, rows: list[int]) -> None:
+    table = torch.randn(10, 2)
+    assert torch.equal(gathered(table.split(size), 10), table)
+    found = torch.cat([*taken(table.split(size), np.array(rows, dtype=np.int64))])
+    assert torch.equal(found, table[rows])
 
 
 class Given(nn.Module):

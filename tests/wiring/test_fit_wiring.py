@@ -16,8 +16,9 @@ from muxgcl.kernels import Sampling
 from muxgcl.kernels.ring import Workers
 from muxgcl.methods import METHODS, Context
 from muxgcl.runs import fit as fitting
+from muxgcl.runs.checkpoint import restore
 from muxgcl.runs.embedding import embed
-from muxgcl.runs.fit import Stopped, fit, make_ready, restore, train
+from muxgcl.runs.fit import Stopped, fit, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch, Trainer
 from muxgcl.runs.plan import Plan, build

@@ -11,6 +11,7 @@ from test_loop_wiring import Toy, trainer_of
 
 from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
+from muxgcl.runs import checkpoint
 from muxgcl.runs import fit as fitting
 from muxgcl.runs.fit import Fitted, Stopped, fit, make_ready, train
 from muxgcl.runs.folder import Run
@@ -109,9 +110,9 @@ def test_a_checkpoint_is_written_every_few_seconds_once_an_epoch_and_never_with_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(fitting.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
     trainer, run = trainer_of(Toy(), epochs=9), Run(tmp_path)
-    keeper = fitting._Keeper(trainer, run, seed=0)
+    keeper = checkpoint.Keeper(trainer, run, seed=0)
     saved: list[int] = []
     real = run.save_checkpoint
 
@@ -142,5 +143,5 @@ def test_a_checkpoint_is_written_every_few_seconds_once_an_epoch_and_never_with_
     trainer.optimizer.slots[0]["moment"][0] = float("nan")
     keeper.save()
     assert saved == [3, 5, 6]
-    fitting._Keeper(trainer, None, seed=0).keep([])  # without a folder there is nothing to keep
-    fitting._Keeper(trainer, None, seed=0).save()
+    checkpoint.Keeper(trainer, None, seed=0).keep([])  # without a folder there is nothing to keep
+    checkpoint.Keeper(trainer, None, seed=0).save()

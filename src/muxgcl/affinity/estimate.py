@@ -9,15 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
 
-from muxgcl.affinity import cache as on_disk
 from muxgcl.affinity.autoencoder import vgae
 from muxgcl.affinity.config import AffinityConfig
 from muxgcl.affinity.pooling import pool
 from muxgcl.affinity.skipgram import skip_gram
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, fingerprint, tensors_of
+from muxgcl.io.files import write_atomically
 from muxgcl.seeding import seeded
 
 RECIPE = 1  # raised when the same settings come to mean another table
@@ -48,14 +50,31 @@ def patches(
         made_from = settings | {"seed": seed, "device": graph.device.type, "recipe": RECIPE}
         name = fingerprint(tensors_of(graph), made_from)
         file = cache / f"{cfg.affinity}-{name}.safetensors"
-    nodes = None if file is None else on_disk.load(file)
+    nodes = None if file is None else load_table(file)
     if nodes is None:
         with seeded(seed, graph.device), torch.enable_grad():
             train = vgae if cfg.affinity == "vgae" else skip_gram
             nodes = train(graph, **settings, on_step=on_step)
         if file is not None:
             with suppress(UserError):  # a cache that cannot be written costs time, not the run
-                on_disk.store(file, nodes)
+                store_table(file, nodes)
     nodes = nodes.to(graph.device)
     linked = graph.adjacency.rowptr.diff() > 1  # every node has a loop
     return pool(nodes.where(linked[:, None], 0), graph.adjacency, layers, cfg.pooling)
+
+
+def load_table(path: Path) -> Tensor | None:
+    """What `store_table` wrote; None if there is nothing, or not exactly what was written."""
+    try:
+        with safe_open(path, "pt") as file:
+            table, written = file.get_tensor("table"), (file.metadata() or {}).get("sha256")
+    except (OSError, SafetensorError):
+        return None
+    return table if written == fingerprint({"table": table}, {}) else None
+
+
+def store_table(path: Path, table: Tensor) -> None:
+    """Write the table with a checksum; the file appears whole or not at all."""
+    table = table.cpu().contiguous()
+    content = save({"table": table}, {"sha256": fingerprint({"table": table}, {})})
+    write_atomically(path, lambda file: file.write(content))

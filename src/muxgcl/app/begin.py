@@ -11,7 +11,8 @@ from muxgcl.app.source import Source
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.load import Loaded
-from muxgcl.runs.fit import Ready, checkpoint_of
+from muxgcl.runs.checkpoint import checkpoint_of
+from muxgcl.runs.fit import Ready
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import labels_of

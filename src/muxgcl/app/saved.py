@@ -2,7 +2,9 @@
 
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from muxgcl.io.save import check_numbers
 from muxgcl.runs.committee import Committee, restore_members
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.folder import Run
-from muxgcl.runs.loop import Epoch, method_state
+from muxgcl.runs.loop import Epoch, method_state, settled_ms
 from muxgcl.runs.plan import Plan, check_sizes, find_method
 from muxgcl.tensors import Tensors
 
@@ -39,6 +41,24 @@ class Trained:
     data: dict[str, Any]  # facts of the training graph, for config.toml
     epochs: tuple[Epoch, ...] = ()  # of all members, one after the other
 
+    @property
+    def of_members(self) -> list[tuple[Epoch, ...]]:
+        """The epochs of each member; none where nothing is trained."""
+        starts = [at for at, epoch in enumerate(self.epochs) if epoch.number == 1]
+        return [self.epochs[a:b] for a, b in pairwise([*starts, len(self.epochs)])]
+
+    @property
+    def loss(self) -> float | None:
+        """That of the last epoch, the mean over members; None where nothing is trained."""
+        losses = [own[-1].loss for own in self.of_members]
+        return fmean(losses) if losses else None
+
+    @property
+    def epoch_ms(self) -> float:
+        """The time of an epoch, the mean over members."""
+        times = [settled_ms([epoch.seconds for epoch in own]) for own in self.of_members]
+        return fmean(times) if times else 0.0
+
 
 def save_trained(
     trained: Trained, folder: Path, loaded: Loaded | None = None, *, overwrite: bool = False
@@ -56,10 +76,10 @@ def save_trained(
     config = run.config_text({**plan.tables(), "data": trained.data})
     with run.locked():
         run.start(config)
-        starts = [at for at, epoch in enumerate(trained.epochs) if epoch.number == 1]
+        epochs = trained.of_members
         for k, method in enumerate(trained.committee.methods):
             one = Run(folder, k)
-            block = trained.epochs[starts[k] :][: plan.train.epochs] if starts else ()
+            block = epochs[k] if epochs else ()
             one.log([epoch.line() for epoch in block])
             facts = {"epoch": len(block), "method": method.name, "seed": plan.seed + k}
             one.save_checkpoint(method_state(method), **facts)

@@ -50,7 +50,7 @@ from torch import Tensor
 
 from muxgcl.kernels.blocks import BACKWARD, FORWARD, SUMS, Precision, Table, chip, choose, split
 from muxgcl.kernels.pair_function import LogGap, Sigmoid
-from muxgcl.kernels.pair_tile import value_and_slope
+from muxgcl.kernels.pair_tile import pair_weight, value_and_slope
 
 LARGEST = 2.0**15  # what the largest push, 1, becomes before it is rounded; fp16 ends at 2^16
 SHARP = 0.1  # a temperature below which rounding of a cosine near 1 shows in the push
@@ -170,13 +170,7 @@ def _walk(
                 else:
                     other_weight = tl.load(at)
                 weight = tl.dot(own_weight, tl.trans(other_weight), input_precision=PRECISION)
-                if curve_ptr is None:
-                    weight = tl.clamp(weight * slope + offset, 0.0, 1.0)  # [ROWS, COLS]
-                else:
-                    along_curve = (tl.clamp(weight, -1.0, 1.0) + 1) * ((KNOTS - 1) / 2)
-                    knot = tl.minimum(along_curve.to(tl.int32), KNOTS - 2)
-                    left, right = tl.load(curve_ptr + knot), tl.load(curve_ptr + knot + 1)
-                    weight = left + (along_curve - knot) * (right - left)
+                weight = pair_weight(weight, curve_ptr, offset, slope, KNOTS)  # [ROWS, COLS]
                 if SHARED > 1:
                     weight = tl.broadcast_to(weight[:, None, :], [ROWS, SHARED, COLS])
                     weight = tl.reshape(weight, [ROWS, WIDTH])

@@ -1,4 +1,4 @@
-"""A pair function on a tile of cosines, in Triton: what `all_pairs.py` adds up, and its slope."""
+"""What `all_pairs.py` makes of the cosines of a tile, in Triton: pair weights, pair functions."""
 
 import triton
 import triton.language as tl
@@ -24,3 +24,22 @@ def value_and_slope(
         value = tl.where(odds >= 0, share, small * share)
         slope = 4 * small * share * share
     return value, slope
+
+
+@triton.jit
+def pair_weight(
+    cosine,  # [ROWS, COLS] of the rows of the pair weight
+    curve_ptr,  # [KNOTS] the weight at equal steps of the cosine from -1 to 1, or None
+    offset,
+    slope,
+    KNOTS: tl.constexpr,
+):
+    """The weight of every pair: a line that is cut off at 0 and 1, or a curve between its knots."""
+    if curve_ptr is None:
+        weight = tl.clamp(cosine * slope + offset, 0.0, 1.0)
+    else:
+        along = (tl.clamp(cosine, -1.0, 1.0) + 1) * ((KNOTS - 1) / 2)
+        knot = tl.minimum(along.to(tl.int32), KNOTS - 2)
+        left, right = tl.load(curve_ptr + knot), tl.load(curve_ptr + knot + 1)
+        weight = left + (along - knot) * (right - left)
+    return weight

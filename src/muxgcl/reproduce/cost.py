@@ -14,8 +14,8 @@ from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.hops import OURS
 from muxgcl.reproduce.job import settings_of, stated
 from muxgcl.reproduce.numbers import DASH
-from muxgcl.reproduce.origins import ORIGINS, mark
 from muxgcl.reproduce.paper import LABELS, TABLE5, TITLES
+from muxgcl.reproduce.shown import ORIGINS, mark
 from muxgcl.reproduce.typeset import Table
 from muxgcl.runs.plan import Plan
 

@@ -12,10 +12,10 @@ from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.hops import ABLATION, EXTRA, OURS, RIVALS, Hops
 from muxgcl.reproduce.job import LEFT_OUT, Job
 from muxgcl.reproduce.numbers import DASH, PAIRED
-from muxgcl.reproduce.origins import ORIGINS, is_searched, mark
 from muxgcl.reproduce.paper import LABELS, TITLES
 from muxgcl.reproduce.readouts import AS_SET
 from muxgcl.reproduce.records import Found, Record
+from muxgcl.reproduce.shown import ORIGINS, is_searched, mark
 from muxgcl.reproduce.typeset import Table
 
 CONTROL_NAMES = {

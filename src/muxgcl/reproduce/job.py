@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Self
 
 from muxgcl.io import DATASETS
-from muxgcl.runs.auto import BENCHMARKS, settings_for
+from muxgcl.runs.auto import settings_for
 from muxgcl.runs.plan import Plan, find_method
 from muxgcl.runs.settings import TrainConfig, split_settings
 
@@ -173,7 +173,7 @@ def canonical(value: Any) -> bytes:
 def _plan(method: str, preset: str, dataset: str, variant: str, epochs: int | None) -> Plan:
     own = {} if epochs is None else {"epochs": epochs}
     if variant == LEFT_OUT:
-        nodes, features = BENCHMARKS[dataset], DATASETS[dataset].features
+        nodes, features = DATASETS[dataset].nodes, DATASETS[dataset].features
         start, _ = settings_for(nodes, features, 2 * nodes, leave_out=[dataset])
         train, settings = split_settings(start | own, TrainConfig, find_method(method).Config)
         return Plan(method=method, preset="auto", dataset=dataset, train=train, settings=settings)

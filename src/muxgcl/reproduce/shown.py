@@ -1,4 +1,4 @@
-"""What a cell shows: the records of one method or variant on one graph."""
+"""What a cell shows: the records of one method or variant on one graph, and whose settings."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,10 @@ from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.paper import LABELS, TITLES
 from muxgcl.reproduce.records import Found, Record
+from muxgcl.runs.settings import origin, source
 
+MARKS = {"official": "", "mixed": " †", "ours": " ‡"}  # by whose settings they are
+ORIGINS = "† the authors' in part, the rest ours; ‡ ours; no mark: the authors' own"
 COLLAPSED = 10.0  # points of accuracy below the median over seeds
 
 Row = tuple[str, str]  # method and variant
@@ -22,6 +25,16 @@ class Shown:
 
     records: list[Record]
     jobs: list[Job]
+
+
+def mark(method: str, preset: str, dataset: str) -> str:
+    """The mark of a method's settings for a dataset."""
+    return MARKS[origin(method, preset, dataset)]
+
+
+def is_searched(method: str, preset: str, dataset: str) -> bool:
+    """Whether the settings say that they were chosen on the development half."""
+    return "development half" in source(method, preset, dataset)
 
 
 def shown(found: Found, scope: Scope, row: Row, dataset: str) -> Shown:

@@ -6,11 +6,10 @@ from muxgcl.evaluate import Summary, summarise
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import CHIEF, CLUSTERED, CONTROLS, REPEATS, Scope
 from muxgcl.reproduce.numbers import DASH, PAIRED
-from muxgcl.reproduce.origins import ORIGINS, mark
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TITLES
 from muxgcl.reproduce.records import Found
 from muxgcl.reproduce.shift import protocol_shift
-from muxgcl.reproduce.shown import collapsed, gap, shown
+from muxgcl.reproduce.shown import ORIGINS, collapsed, gap, mark, shown
 from muxgcl.reproduce.typeset import Table
 from muxgcl.runs.settings import origin
 

@@ -12,7 +12,6 @@ embedding is to have.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from pathlib import Path
 from statistics import fmean
 
 import torch
@@ -22,9 +21,10 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.methods import Method
 from muxgcl.nn.projector import unit_rows
+from muxgcl.runs.checkpoint import restore
 from muxgcl.runs.compress import Map, check_width, learn_map
 from muxgcl.runs.embedding import embed, embed_blocks, gathered
-from muxgcl.runs.fit import Fitted, Ready, fit, restore
+from muxgcl.runs.fit import Fitted, Ready, fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
@@ -79,14 +79,13 @@ def fit_members(
     plan: Plan,
     graph: Graph,
     *,
-    cache: Path | None = None,
     on_block: Callable[[list[Epoch]], None] | None = None,
     on_prepare: Callable[[int, int], None] | None = None,
 ) -> tuple[Committee, Tensor, Fitted]:
     """Train every member, one after the other; the committee, its embedding, what training took."""
     members, tables = [], []
     for one in plan.of_members():
-        members.append(fit(one, graph, cache=cache, on_block=on_block, on_prepare=on_prepare))
+        members.append(fit(one, graph, on_block=on_block, on_prepare=on_prepare))
         tables.append(members[-1].embed())
         members[-1].method.forget()
     table = side_by_side(tables)

@@ -5,10 +5,10 @@ eigenvectors of $\bar Z^\top \bar Z$ and the output is $Z V$. No other W columns
 of rows, and so their cosines, as well. The table is not centred: a zero row stays a zero row, and
 the map of a new node depends on nothing but its own row.
 
-Up to `EXACT` columns the eigenvectors are exact. With fewer rows than columns they come from the
-smaller $\bar Z \bar Z^\top = U \Lambda U^\top$, $V = \bar Z^\top U \Lambda^{-1/2}$. Where both are
-more, they come from subspace iteration (Halko, Martinsson and Tropp 2011,
-<https://arxiv.org/abs/0909.4061>), begun with fixed random numbers.
+Up to `EXACT` columns the eigenvectors are exact. With fewer rows than columns, and `EXACT`$^2$
+numbers at most, they come from the smaller $\bar Z \bar Z^\top = U \Lambda U^\top$,
+$V = \bar Z^\top U \Lambda^{-1/2}$. Beyond that they come from subspace iteration (Halko, Martinsson
+and Tropp 2011, <https://arxiv.org/abs/0909.4061>), begun with fixed random numbers.
 """
 
 from collections.abc import Iterator

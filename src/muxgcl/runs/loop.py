@@ -4,9 +4,10 @@ Nothing waits for the device inside an epoch: losses are read back in blocks.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, Literal
 
 import torch
@@ -39,6 +40,11 @@ class Epoch:
         """For metrics.jsonl."""
         ms = 1000 * self.seconds
         return {"epoch": self.number, "loss": self.loss, "terms": self.terms, "ms": ms}
+
+
+def settled_ms(seconds: Sequence[float]) -> float:
+    """The median time of an epoch; the first tenth pays for warming up and does not count."""
+    return 1000 * median(seconds[len(seconds) // 10 :] or [0.0])
 
 
 @contextmanager
