@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import dropout, pad
+from torch.nn.functional import pad
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Degrees, Features, Graph
+from muxgcl.seeding import dropout
 from muxgcl.shapes import PerEdge, PerFeature, Scale
 from muxgcl.sparse import SparseMatrix
 

@@ -12,9 +12,9 @@ from typing import Any, Self
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import dropout
 
 from muxgcl.kernels.pieces import Pieces
+from muxgcl.seeding import dropout
 
 
 @dataclass(frozen=True, slots=True, eq=False)

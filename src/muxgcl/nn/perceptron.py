@@ -12,12 +12,12 @@ from typing import Literal, get_args
 
 import torch
 from torch import nn
-from torch.nn.functional import dropout
 
 from muxgcl.augment import View
 from muxgcl.errors import UserError
 from muxgcl.nn.bias import add_bias
 from muxgcl.nn.field import block_rows, rows_of
+from muxgcl.seeding import dropout
 from muxgcl.shapes import Candidates, Nodes, Scale
 from muxgcl.sparse import SparseMatrix
 
