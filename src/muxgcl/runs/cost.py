@@ -33,7 +33,7 @@ WALKERS = 8192  # nodes of the graph that walks are timed on
 ON_GPU = 16  # times as much of both there, where small pieces would time the launch of a kernel
 SIZES = (16384, 8192, 4096, 3072, 2048, 1536, 1024, 768, 512, 384, 256)  # that `auto` tries
 ROUGH_SECONDS = 60.0  # by slow rates: a training below is not worth an estimate
-PATIENCE = 450.0  # seconds that a training may take before `auto` samples; scores come after it
+PATIENCE = 480.0  # seconds that a training may take before `auto` samples; scores come after it
 MORE_PATIENCE = 1200.0  # where the graph is large
 BACKWARD = 1.7  # tables at the peak, relative to those that are kept for the backward pass
 VGAE_EPOCH = 3.0  # of a VGAE, in epochs of the encoder
@@ -233,7 +233,7 @@ def choose_sampling(
         graph: on which.
         rates: what `calibrate` found.
         exact: whether the exact contrast may be chosen.
-        patience: seconds that a training may take; 7.5 minutes by default, twenty for a large
+        patience: seconds that a training may take; eight minutes by default, twenty for a large
             graph, where a small sample has seen few nodes by then.
         memory: bytes that it may take; by default what is free.
     """

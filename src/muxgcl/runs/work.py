@@ -29,7 +29,7 @@ from muxgcl.sparse import index_dtype
 
 COUNTED = ("mux-gcl", "mux-hop", "grace", "gca", "sfa")  # methods that this counts
 NUMBER = 4  # bytes
-DROPOUT = 12  # what drawing a random number costs, in numbers read and written
+DROPOUT = 3  # what drawing a random number costs, in numbers read and written
 EDGE = 12  # the same for an entry of a view's adjacency: its mask, its weight, its degrees
 LOOSE_EDGE = 120  # where rows of it are taken out: it is compressed anew
 BLOCK = 16  # the same for bias, PReLU and norm, forward and backward
