@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--sample", type=int, default=20_000, help="nodes that are scored")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--backend", default="auto", help="for --accuracy")
     parser.add_argument("--data-root", type=Path, default=None)
     parser.add_argument("--record", type=Path, required=True)
     args = parser.parse_args()
@@ -213,10 +214,11 @@ def of_samples(args: argparse.Namespace, name: str) -> None:
     pairs += [(b, m) for b in sizes for m in sizes if args.all_pairs or b == m]
     lines = args.record.read_text().splitlines() if args.record.exists() else []
     known = (json.loads(line) for line in lines)
-    done = {(r["dataset"], r["anchors"], r["keys"], r["seed"]) for r in known}
+    names = ("dataset", "anchors", "keys", "seed", "backend")
+    done = {tuple(row.get(key, "auto") for key in names) for row in known}
     for anchors, keys in pairs:
         for seed in range(args.seeds):
-            if (name, anchors, keys, seed) in done:
+            if (name, anchors, keys, seed, args.backend) in done:
                 continue
             plan = Plan.make(
                 "mux-hop",
@@ -226,6 +228,7 @@ def of_samples(args: argparse.Namespace, name: str) -> None:
                 graph=graph,
                 seed=seed,
                 device=args.device,
+                backend=args.backend,
                 anchors=anchors,
                 keys=keys,
             )
@@ -240,6 +243,7 @@ def of_samples(args: argparse.Namespace, name: str) -> None:
                 "anchors": anchors,
                 "keys": keys,
                 "seed": seed,
+                "backend": args.backend,
                 "labels": "development",
                 "development": development_hash(y),
                 "split_seed": 0,

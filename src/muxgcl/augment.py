@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Degrees, Features, Graph
+from muxgcl.kernels.rounded import product
 from muxgcl.seeding import dropout
 from muxgcl.shapes import PerEdge, PerFeature, Scale
 from muxgcl.sparse import SparseMatrix
@@ -46,7 +47,10 @@ class View:
 
     def _multiply(self, weight: Float[Tensor, "*v f h"]) -> Float[Tensor, "*v n h"]:
         padding = self.features.shape[1] - weight.shape[-2]  # see `Graph.aligned_features`
-        return self.features @ (pad(weight, (0, 0, 0, padding)) if padding else weight)
+        weight = pad(weight, (0, 0, 0, padding)) if padding else weight
+        if isinstance(self.features, Tensor) and weight.ndim == 2:
+            return product(self.features, weight)
+        return self.features @ weight
 
 
 def clean(graph: Graph) -> View:

@@ -258,7 +258,7 @@ def test_full_precision_is_had_by_asking(
     monkeypatch.setattr(Trainer, "__init__", init)
     ready = make_ready(plan_of(epochs=1, capture="off"), graph)
     train(replace(ready, plan=replace(ready.plan, backend=backend)))
-    assert asked == [{"tf32": tf32, "capture": "off"}]
+    assert asked == [{"tf32": tf32, "capture": "off", "rounds": False}]
 
 
 # several workers --------------------------------------------------------------------------------

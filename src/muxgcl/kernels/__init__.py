@@ -27,11 +27,13 @@ PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 def resolve(backend: Backend, *, cuda: bool) -> Backend:
     """The backend that `auto` stands for: the fused kernel where it runs."""
     name, _, precision = backend.partition("/")
-    allowed = {"fused": PRECISIONS, "reference": ("fp32", "tf32")}.get(name, ())
+    allowed = {"fused": PRECISIONS, "chunked": ("fp32",), "reference": ("fp32", "tf32")}.get(
+        name, ()
+    )
     if name not in BACKENDS or (precision and precision not in allowed):
         raise UserError(
-            f"backend must be one of {', '.join(BACKENDS)}, or fused/ and one of "
-            f"{', '.join(PRECISIONS)}, got {backend!r}"
+            f"backend must be one of {', '.join(BACKENDS)}, chunked/fp32, or fused/ and one "
+            f"of {', '.join(PRECISIONS)}, got {backend!r}"
         )
     if name != "auto":
         return backend

@@ -15,6 +15,7 @@ from torch import nn
 
 from muxgcl.augment import View
 from muxgcl.errors import UserError
+from muxgcl.kernels.rounded import product
 from muxgcl.nn.bias import add_bias
 from muxgcl.nn.field import block_rows, rows_of
 from muxgcl.seeding import dropout
@@ -115,7 +116,7 @@ class Perceptron(nn.Module):
         nodes = block(0, mixed)
         for k, weight in enumerate(self.weights[1:], start=1):
             given = dropout(nodes, self.dropout) if fresh and self.dropout else nodes
-            nodes = block(k, given @ weight)
+            nodes = block(k, product(given, weight))
         return nodes
 
     def _finish(self, k: int, mixed: Nodes, *, fresh: bool) -> Nodes:

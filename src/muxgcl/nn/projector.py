@@ -5,6 +5,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.nn.functional import elu
 
+from muxgcl.kernels.rounded import product
 from muxgcl.nn.bias import add_bias
 from muxgcl.shapes import Nodes, Scale
 
@@ -27,7 +28,7 @@ class Projector(nn.Module):
 
     def mix(self, nodes: Scale) -> Scale:
         """The first product alone: it commutes with propagation, which may then be narrower."""
-        return nodes @ self.first.weight.T
+        return product(nodes, self.first.weight.T)
 
     def finish(self, mixed: Scale) -> Nodes:
         """What follows the first product, on a table that nobody else holds."""

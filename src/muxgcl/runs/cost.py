@@ -18,6 +18,7 @@ from muxgcl.affinity.skipgram import skip_gram
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import PairWeight, Sampling, contrast
+from muxgcl.kernels.rounded import product, rounded
 from muxgcl.runs.auto import LARGE
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan
@@ -49,6 +50,7 @@ class Rates:
     pairs: float
     walks: float  # of one node, trained on
     overhead: float  # seconds an epoch that depend on nothing
+    rounded: float = 0.0  # flops where a CPU rounds the factors of products, if it does
 
 
 SLOW = Rates(2e9, 2e7, 2e7, 5e6, 2e2, 0.01)  # of a machine that is slower than any in use
@@ -90,6 +92,9 @@ def calibrate(plan: Plan, graph: Graph) -> Rates:
         b = torch.rand(512, 512, device=device, requires_grad=True)
         both = clock(lambda: torch.autograd.grad((a @ b).sum(), (a, b)), 3)
         flops = 6 * len(a) * 512 * 512 / both
+        with rounded():
+            short = clock(lambda: torch.autograd.grad(product(a, b).sum(), (a, b)), 3)
+        halved = 6 * len(a) * 512 * 512 / short
         long = torch.rand(16 * probe, 1024, device=device)
         touches = 2 * long.numel() / clock(lambda: torch.relu(long).mul_(0.5))
         rows, per_row = 16 * probe, 6
@@ -101,7 +106,7 @@ def calibrate(plan: Plan, graph: Graph) -> Rates:
         gathers = len(row) * 256 / clock(lambda: sparse @ wide)
         pairs = _pairs(plan, shape, probe, clock)
         walks = _walks(plan, device) if shape.affinity and plan.settings.affinity != "vgae" else 1.0
-    return Rates(flops, gathers, touches, pairs, walks, 0.005)
+    return Rates(flops, gathers, touches, pairs, walks, 0.005, halved)
 
 
 def grain(device: torch.device) -> int:
@@ -161,6 +166,8 @@ class _Clock:
 def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
     """Time and memory of this training; without rates they are measured first."""
     rates = rates or calibrate(plan, graph)
+    if plan.rounds and rates.rounded:
+        rates = replace(rates, flops=rates.rounded)
     work, shape = of_epoch(_counted(plan), graph), Shape.of(plan, graph)
     epoch = seconds(work, rates)
     prepare = 0.0

@@ -16,6 +16,7 @@ from torch import Tensor
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels.capture import WARM_UP, recorded, run_on_side_stream
+from muxgcl.kernels.rounded import rounded
 from muxgcl.methods import Method
 from muxgcl.runs.settings import TrainConfig
 
@@ -69,9 +70,11 @@ class Trainer:
         *,
         capture: Capture = "auto",
         tf32: bool = True,
+        rounds: bool = False,
         block: int = GPU_BLOCK,
     ) -> None:
-        self.method, self.graph, self.cfg, self.tf32 = method, graph, cfg, tf32
+        self.method, self.graph, self.cfg = method, graph, cfg
+        self.tf32, self.rounds = tf32, rounds
         self.block = block if graph.device.type == "cuda" else 1  # epochs
         self.epoch = 0
         self.optimizer = method.optimizer(cfg.lr, cfg.weight_decay)
@@ -95,7 +98,8 @@ class Trainer:
             count = min(self.block, left) if left > 0 else 1
             ahead = [m - self.epoch for m in self.method.milestones if m > self.epoch]
             count = min(count, *ahead) if ahead else count
-            with fast_products(self.tf32):  # not while the caller has the block in hand
+            # not while the caller has the block in hand
+            with fast_products(self.tf32), rounded(self.rounds):
                 if self.captures and self._replay is None:
                     self._capture()
                 begin = time.perf_counter()

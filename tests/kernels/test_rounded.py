@@ -1,0 +1,89 @@
+"""Products of rounded tables: what they compute, where they are taken, and where not."""
+
+import pytest
+import torch
+from mux_hop_cases import graph_of
+from torch import Tensor
+
+from muxgcl.kernels import rounded as module
+from muxgcl.kernels.rounded import product, rounded
+from muxgcl.runs.fit import fit
+from muxgcl.runs.plan import Plan
+
+
+@pytest.fixture
+def on_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "is_fast", lambda: True)
+
+
+def tables(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    shapes = (70, 33), (33, 20)
+    one, two = (torch.randn(s, generator=draw).to(dtype).requires_grad_() for s in shapes)
+    return one, two
+
+
+@pytest.mark.usefixtures("on_fast")
+def test_a_rounded_product_and_its_gradients_are_those_of_rounded_tables() -> None:
+    a, b = tables()
+    with rounded():
+        found = product(a, b)
+    grad = torch.randn(found.shape, generator=torch.Generator().manual_seed(1))
+    found.backward(grad)
+    x, w, g = (t.detach().bfloat16().double() for t in (a, b, grad))
+    for got, want in ((found, x @ w), (a.grad, g @ w.T), (b.grad, x.T @ g)):
+        assert got is not None
+        assert got.dtype == torch.float32
+        assert (got - want).abs().max() <= 2**-8 * want.abs().max()
+    assert not torch.equal(found, a @ b)
+
+
+@pytest.mark.usefixtures("on_fast")
+def test_products_are_rounded_inside_alone_and_in_32_bits_alone() -> None:
+    a, b = tables()
+    with rounded():
+        with rounded(False):
+            assert torch.equal(product(a, b), a @ b)
+        assert not torch.equal(product(a, b), a @ b)
+    assert torch.equal(product(a, b), a @ b)
+    long, weight = tables(torch.float64)
+    with rounded():
+        assert torch.equal(product(long, weight), long @ weight)
+
+
+def test_nothing_is_rounded_where_the_processor_gains_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "is_fast", lambda: False)
+    a, b = tables()
+    with rounded():
+        assert torch.equal(product(a, b), a @ b)
+
+
+def embedded(backend: str, anchors: int | None) -> Tensor:
+    graph = graph_of()
+    plan = Plan.make(
+        "mux-hop",
+        "quick",
+        "default",
+        {"epochs": 2, "affinity": "none", "hidden": 16, "width": 16},
+        graph=graph,
+        device="cpu",
+        backend=backend,
+        anchors=anchors,
+        keys=anchors,
+    )
+    return fit(plan, graph).embed()
+
+
+@pytest.mark.parametrize(
+    ("backend", "anchors", "changes"),
+    [("chunked", 8, True), ("chunked/fp32", 8, False), ("chunked", None, False)],
+)
+def test_a_sampled_training_rounds_unless_it_is_told_not_to(
+    backend: str, anchors: int | None, changes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "is_fast", lambda: False)
+    plain = embedded(backend, anchors)
+    monkeypatch.setattr(module, "is_fast", lambda: True)
+    assert torch.equal(embedded(backend, anchors), plain) is not changes
