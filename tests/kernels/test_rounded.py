@@ -6,9 +6,10 @@ from mux_hop_cases import graph_of
 from torch import Tensor
 
 from muxgcl.kernels import rounded as module
-from muxgcl.kernels.rounded import product, rounded
+from muxgcl.kernels.rounded import padded_rows, product, rounded, short
 from muxgcl.runs.fit import fit
-from muxgcl.runs.plan import Plan
+from muxgcl.runs.loop import Trainer
+from muxgcl.runs.plan import Plan, build
 
 
 @pytest.fixture
@@ -78,7 +79,12 @@ def embedded(backend: str, anchors: int | None) -> Tensor:
 
 @pytest.mark.parametrize(
     ("backend", "anchors", "changes"),
-    [("chunked", 8, True), ("chunked/fp32", 8, False), ("chunked", None, False)],
+    [
+        ("chunked", 8, True),
+        ("chunked/fp32", 8, False),
+        ("chunked", None, False),
+        ("chunked", 10**6, False),  # all nodes: nothing is left out
+    ],
 )
 def test_a_sampled_training_rounds_unless_it_is_told_not_to(
     backend: str, anchors: int | None, changes: bool, monkeypatch: pytest.MonkeyPatch
@@ -87,3 +93,23 @@ def test_a_sampled_training_rounds_unless_it_is_told_not_to(
     plain = embedded(backend, anchors)
     monkeypatch.setattr(module, "is_fast", lambda: True)
     assert torch.equal(embedded(backend, anchors), plain) is not changes
+
+
+def test_products_of_many_sizes_have_few_shapes() -> None:
+    shapes = {padded_rows(rows) for rows in range(4096, 8192)}
+    assert len(shapes) <= 17
+    for rows in (1, 63, 64, 65, 1000, 4096, 4097, 100_000):
+        assert rows <= padded_rows(rows) <= rows + max(63, rows // 16)
+        assert padded_rows(padded_rows(rows)) == padded_rows(rows)
+    table = short(torch.full((1000, 3), 2.0))
+    assert table.shape == (padded_rows(1000), 3)
+    assert table.sum() == 6000
+
+
+@pytest.mark.usefixtures("on_fast")
+def test_nothing_is_rounded_between_two_epochs() -> None:
+    graph, (a, b) = graph_of(), tables()
+    plan = Plan.make("mux-hop", "quick", "default", {"epochs": 2, "affinity": "none"}, graph=graph)
+    trainer = Trainer(build(plan, graph), graph, plan.train, rounds=True)
+    for _ in trainer.blocks():
+        assert torch.equal(product(a, b), a @ b)

@@ -76,11 +76,15 @@ class Sampling:
     def __bool__(self) -> bool:
         return self.anchors is not None or self.keys is not None
 
+    def leaves_out(self, nodes: int) -> bool:
+        """Whether a step on so many nodes contrasts fewer than all of them."""
+        return min(self.anchors or nodes, self.keys or nodes) < nodes
+
     def draw(self, nodes: int, device: torch.device | str = "cpu") -> "Sample | None":
         """The nodes of one step, from torch's random numbers; None where it is all of them."""
-        anchors, keys = min(self.anchors or nodes, nodes), min(self.keys or nodes, nodes)
-        if anchors == keys == nodes:
+        if not self.leaves_out(nodes):
             return None
+        anchors, keys = min(self.anchors or nodes, nodes), min(self.keys or nodes, nodes)
         # a sorted topk is a random order; randperm waits for the device, this can be captured.
         # In 64 bits, where ties are rare for any number of nodes
         chance = torch.rand(nodes, device=device, dtype=torch.float64)

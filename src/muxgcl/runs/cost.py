@@ -166,7 +166,7 @@ class _Clock:
 def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
     """Time and memory of this training; without rates they are measured first."""
     rates = rates or calibrate(plan, graph)
-    if plan.rounds and rates.rounded:
+    if plan.rounds(graph) and rates.rounded:
         rates = replace(rates, flops=rates.rounded)
     work, shape = of_epoch(_counted(plan), graph), Shape.of(plan, graph)
     epoch = seconds(work, rates)

@@ -181,7 +181,7 @@ def train(
                 run.save_checkpoint(method_state(method), **facts)
             return Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), ready.backend)
         tf32 = not plan.backend.endswith("/fp32")
-        rounds, capture = plan.rounds, plan.capture
+        rounds, capture = plan.rounds(graph), plan.capture
         trainer = Trainer(method, graph, plan.train, capture=capture, tf32=tf32, rounds=rounds)
         before: list[dict[str, Any]] = []  # of an earlier stretch of this run
         if run is not None:
