@@ -14,8 +14,8 @@ from torch.nn.functional import pad
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Degrees, Features, Graph
+from muxgcl.kernels.dropout import dropout
 from muxgcl.kernels.rounded import product
-from muxgcl.seeding import dropout
 from muxgcl.shapes import PerEdge, PerFeature, Scale
 from muxgcl.sparse import SparseMatrix
 

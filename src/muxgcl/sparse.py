@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from muxgcl.kernels.dropout import dropout
 from muxgcl.kernels.pieces import Pieces
-from muxgcl.seeding import dropout
 
 
 @dataclass(frozen=True, slots=True, eq=False)

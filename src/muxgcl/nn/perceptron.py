@@ -15,10 +15,10 @@ from torch import nn
 
 from muxgcl.augment import View
 from muxgcl.errors import UserError
+from muxgcl.kernels.dropout import dropout
 from muxgcl.kernels.rounded import product
 from muxgcl.nn.bias import add_bias
 from muxgcl.nn.field import block_rows, rows_of
-from muxgcl.seeding import dropout
 from muxgcl.shapes import Candidates, Nodes, Scale
 from muxgcl.sparse import SparseMatrix
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from muxgcl.seeding import dropout, seeded
+from muxgcl.kernels.dropout import dropout
+from muxgcl.seeding import seeded
 
 
 @pytest.mark.parametrize("p", [0.0, 0.25, 0.4, 0.9])
@@ -29,3 +30,14 @@ def test_dropout_follows_the_seed_and_neighbouring_entries_fall_apart_from_each_
     for step in (1, 2, 3, 4):
         assert abs(float((signs[step:] * signs[:-step]).mean())) < 0.02
     assert abs(float((signs * (second - 1)).mean())) < 0.02
+
+
+def test_dropping_all_leaves_zeros_and_no_gradient() -> None:
+    table = torch.full((3, 5), 2.0, requires_grad=True)
+    got = dropout(table, 1.0)
+    assert torch.equal(got, torch.zeros(3, 5))
+    got.sum().backward()
+    assert table.grad is not None
+    assert torch.equal(table.grad, torch.zeros(3, 5))
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        dropout(table, 1.5)
