@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
-from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self, TypeAlias
@@ -13,19 +12,18 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from muxgcl.app.arguments import RandomState, as_graph, draw_seed
 from muxgcl.app.begin import check_kinds, facts_of
 from muxgcl.app.describe import report_runs
 from muxgcl.app.saved import Trained, load_trained, save_trained
 from muxgcl.errors import UserError
-from muxgcl.graph import Graph
-from muxgcl.io.load import Encoding, Loaded, load
+from muxgcl.io.load import Encoding
 from muxgcl.runs.committee import fit_members, with_output
 from muxgcl.runs.embedding import collapsed
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
-RandomState: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
 OnEpoch: TypeAlias = Callable[[Epoch], object]
 
 ARGUMENTS = {"method", "preset", "params", "members", "output_width", "device", "backend"}
@@ -304,43 +302,42 @@ class MuxGCL(NodeEmbedder):
         walk_q: float | None = None,
         walk_negatives: float | None = None,
     ) -> None:
-        # as scikit-learn asks: every argument under its own name
-        self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
-
-
-def as_graph(
-    graph: Any, encoding: Encoding | None = None, *, scale: bool = True
-) -> tuple[Loaded | None, Graph, Encoding | None]:
-    """Whatever `load` takes or returns, and how its columns became features; a `Graph` stays."""
-    if isinstance(graph, Graph):
-        if encoding is not None and encoding.changes:
-            raise UserError(
-                "columns were scaled or encoded in fit: expected a graph that load takes, "
-                "got a Graph, whose features are as they are"
-            )
-        return None, graph, None
-    if isinstance(graph, Loaded):
-        if encoding not in (None, graph.encoding):
-            raise UserError(
-                "the columns of this graph became other features than those trained on; "
-                "load it with encoding=embedder.encoding_"
-            )
-        return graph, Graph.from_data(graph.tensors), graph.encoding
-    loaded = load(graph, encoding=encoding, scale=scale)
-    return loaded, Graph.from_data(loaded.tensors), loaded.encoding
-
-
-def draw_seed(random_state: RandomState) -> int:
-    """A seed from what scikit-learn's users pass."""
-    if random_state is None:
-        random_state = np.random.default_rng()  # seeded by the system
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    raise UserError(
-        "random_state must be an integer, None, or a numpy RandomState or Generator, "
-        f"got {type(random_state).__name__}"
-    )
+        super().__init__(
+            method,
+            preset=preset,
+            params=params,
+            epochs=epochs,
+            lr=lr,
+            members=members,
+            output_width=output_width,
+            device=device,
+            backend=backend,
+            random_state=random_state,
+            verbose=verbose,
+            on_epoch=on_epoch,
+        )
+        self.weight_decay = weight_decay
+        self.width, self.hidden, self.depth, self.layers = width, hidden, depth, layers
+        self.hops, self.convolutions, self.fanout = hops, convolutions, fanout
+        self.norm, self.activation, self.row_normalize = norm, activation, row_normalize
+        self.drop_features, self.mask_features, self.drop_edges = (
+            drop_features,
+            mask_features,
+            drop_edges,
+        )
+        self.dropout, self.zero_bias = dropout, zero_bias
+        self.projection, self.projection_out = projection, projection_out
+        self.temperature, self.scale_weights = temperature, scale_weights
+        self.anchors, self.direction, self.likelihood, self.ema = (
+            anchors,
+            direction,
+            likelihood,
+            ema,
+        )
+        self.readout, self.readout_weights = readout, readout_weights
+        self.readout_features, self.readout_raw = readout_features, readout_raw
+        self.affinity, self.pooling, self.affinity_width = affinity, pooling, affinity_width
+        self.affinity_epochs, self.affinity_lr = affinity_epochs, affinity_lr
+        self.walk_length, self.walk_context = walk_length, walk_context
+        self.walks_per_node, self.walk_negatives = walks_per_node, walk_negatives
+        self.walk_p, self.walk_q = walk_p, walk_q
