@@ -133,7 +133,8 @@ Anchors = Annotated[
         "--anchors",
         metavar="B",
         help="Size of the random sample of anchors in each step; by default all nodes, or fewer "
-        "where training on a CPU would take more than about ten minutes.",
+        "where training on a CPU would take more than about eight minutes (twenty beyond 50,000 "
+        "nodes).",
         rich_help_panel=TRAINING,
     ),
 ]
