@@ -121,6 +121,24 @@ def test_a_short_training_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> No
     assert budget(short, Graph.from_data(planted(nodes=40))) == Budget(short)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": 0.0}, "temperature must be positive, got 0.0"),
+        ({"projection": -3}, "projection must not be negative, got -3"),
+        ({"projection_out": 20_000_000}, "projection_out must be a whole number of at most"),
+    ],
+)
+def test_a_wrong_plan_is_refused_before_anything_is_measured(
+    settings: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "calibrate", None)
+    monkeypatch.setattr(cost, "ROUGH_SECONDS", 0.0)
+    wrong = Plan.make("grace", "best", overrides=settings, device="cpu")
+    with pytest.raises(UserError, match=message):
+        budget(wrong, GRAPH)
+
+
 def test_a_method_that_nobody_counted_has_no_estimate() -> None:
     dgi = Plan.make("dgi", "quick", device="cpu")
     assert budget(dgi, GRAPH, always=True) == Budget(dgi)

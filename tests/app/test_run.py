@@ -172,7 +172,7 @@ def test_resume_compares_the_device(tmp_path: Path) -> None:
 def test_the_method_is_built_once_and_settings_are_chosen_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from muxgcl.runs import fit, plan
+    from muxgcl.runs import cost, fit, plan
 
     counts = {"build": 0, "choose": 0}
 
@@ -185,9 +185,11 @@ def test_the_method_is_built_once_and_settings_are_chosen_once(
 
     monkeypatch.setattr(fit, "build", counted("build", fit.build))
     monkeypatch.setattr(plan, "choose", counted("choose", plan.choose))
+    monkeypatch.setattr(cost, "ROUGH_SECONDS", 0.0)  # time and memory are estimated, too
     options = replace(OPTIONS, preset="auto", out=tmp_path / "run", controls=False)
     heard = Heard()
     muxgcl.run(planted(nodes=60), options, observer=heard)
+    assert "estimating" in heard.of("phase")
     assert counts == {"build": 1, "choose": 1}
     assert any(note.startswith("lr = 0.0005: the graph is small") for note in heard.of("note"))
 

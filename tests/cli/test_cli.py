@@ -194,6 +194,11 @@ MISTAKES = {
     ),
     "too few scales": (["run", "GRAPH", "--set", "scale_weights=.5,.5"], "3 scales"),
     "temperature": (["run", "GRAPH", "--set", "temperature=0"], "temperature must be positive"),
+    "negative width": (
+        ["run", "GRAPH", "--set", "projection=-3"],
+        "projection must not be negative",
+    ),
+    "no projector": (["run", "GRAPH", "--set", "projection=0"], "projection must be at least 1"),
     "epochs": (["run", "GRAPH", "--epochs", "0"], "epochs must be at least 1, got 0"),
     "unknown device": (["run", "GRAPH", "--device", "tpu"], "got 'tpu'"),
     "absent device": (["run", "GRAPH", "--device", "cuda:7"], "no cuda:7"),

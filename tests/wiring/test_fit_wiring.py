@@ -189,10 +189,10 @@ def test_what_is_wrong_with_a_plan_is_said_before_any_work(graph: Graph) -> None
 def test_sizes_are_looked_at_before_a_method_is_built(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def too_large(plan: Plan, nodes: int, features: int) -> None:
+    def too_large(plan: Plan, graph: Graph) -> None:
         raise UserError("too large")
 
-    monkeypatch.setattr(fitting, "check_sizes", too_large)
+    monkeypatch.setattr(fitting, "check_plan", too_large)
     monkeypatch.setattr(fitting, "build", None)
     with pytest.raises(UserError, match="too large"):
         make_ready(plan_of(), graph)

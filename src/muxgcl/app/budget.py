@@ -10,8 +10,7 @@ from muxgcl.runs import cost
 from muxgcl.runs.auto import FOR_SAMPLE
 from muxgcl.runs.cost import Cost, Rates
 from muxgcl.runs.environment import pick_device
-from muxgcl.runs.fit import make_ready
-from muxgcl.runs.plan import Plan
+from muxgcl.runs.plan import Plan, check_plan
 from muxgcl.runs.score_work import Judging
 from muxgcl.runs.work import COUNTED
 
@@ -67,7 +66,7 @@ def budget(
         always: estimate short trainings too.
         given: settings that were asked for; a sample changes others alone.
         scores: what is to be scored afterwards.
-        on_measure: is told before this machine's speed is measured, which takes a second or two.
+        on_measure: called before this machine's speed is measured, which takes a second or two.
     """
     if plan.method not in COUNTED:
         return Budget(plan)
@@ -75,7 +74,7 @@ def budget(
     short = graph.num_nodes < LARGE_FOR_GPU if on_gpu else cost.quick(plan, graph)
     if short and not always:
         return Budget(plan)
-    make_ready(plan, graph)  # what is wrong with the plan is told before anything is measured
+    check_plan(plan, graph)  # before anything is measured
     if on_measure is not None:
         on_measure()
     rates = cost.calibrate(plan, graph)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.nn.functional import elu
 
+from muxgcl.errors import UserError
 from muxgcl.kernels.rounded import product
 from muxgcl.nn.bias import add_bias
 from muxgcl.shapes import Nodes, Scale
@@ -19,6 +20,8 @@ class Projector(nn.Module):
 
     def __init__(self, width: int, hidden: int, out: int | None = None) -> None:
         super().__init__()
+        if hidden < 1:
+            raise UserError(f"projection must be at least 1, got {hidden}")
         self.first = nn.Linear(width, hidden)
         self.second = nn.Linear(hidden, out or width)
 

@@ -32,7 +32,7 @@ from muxgcl.runs.loop import (
     set_random_state,
     settled_ms,
 )
-from muxgcl.runs.plan import Plan, build, check_sizes
+from muxgcl.runs.plan import Plan, build, check_plan
 from muxgcl.seeding import seeded
 
 
@@ -104,7 +104,7 @@ def make_ready(
         plan = replace(plan, device=distributed.place(plan.device), capture="off")
     device = pick_device(plan.device)
     backend = resolve(plan.backend, cuda=device.type == "cuda")
-    check_sizes(plan, graph.num_nodes, graph.num_features)
+    check_plan(plan, graph)
     if backend.startswith("fused") and device.type != "cuda":
         raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
     graph = graph.to(device)

@@ -194,12 +194,7 @@ def build(
     sampling: Chooser | None = None,
 ) -> Method:
     """The method on the graph's device, its weights drawn from the current random state."""
-    if graph.kinds is not None and not find_method(plan.method).kinds:
-        able = ", ".join(name for name, kind in METHODS.items() if kind.kinds)
-        raise UserError(
-            f"{plan.method} supports neither directed edges nor types of edges (--directed, "
-            f"--edge-type); {able} does"
-        )
+    _check_kinds(plan, graph)
     context = Context(
         backend=plan.backend,
         seed=plan.seed,
@@ -212,6 +207,23 @@ def build(
     return find_method(plan.method)(graph, plan.settings, context).to(graph.device)
 
 
+def check_plan(plan: Plan, graph: Graph) -> None:
+    """Refuse what is wrong with a plan, as far as that shows without building its method."""
+    _check_kinds(plan, graph)
+    check_sizes(plan, graph.num_nodes, graph.num_features)
+    if (temperature := getattr(plan.settings, "temperature", 1.0)) <= 0:
+        raise UserError(f"temperature must be positive, got {temperature}")
+
+
+def _check_kinds(plan: Plan, graph: Graph) -> None:
+    if graph.kinds is not None and not find_method(plan.method).kinds:
+        able = ", ".join(name for name, kind in METHODS.items() if kind.kinds)
+        raise UserError(
+            f"{plan.method} supports neither directed edges nor types of edges (--directed, "
+            f"--edge-type); {able} does"
+        )
+
+
 def check_sizes(plan: Plan, nodes: int, features: int) -> None:
     """Refuse widths whose tables have no room, and counts that would never end."""
     for name, value in asdict(plan.settings).items():
@@ -222,5 +234,7 @@ def check_sizes(plan: Plan, nodes: int, features: int) -> None:
             shown = f"{value:,}" if value < 10**30 else "a longer number"
             raise UserError(f"{name} must be a whole number of at most {most:,}, got {shown}")
         if name.endswith(WIDTHS):
+            if value < 0:
+                raise UserError(f"{name} must not be negative, got {value}")
             rows = max(nodes, features, value)
             check_size(f"a table of {name} {value:,}", 4 * rows * value)
