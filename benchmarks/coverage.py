@@ -1,16 +1,16 @@
 """How often does a nominal 95 % interval cover the true difference? By simulation.
 
 A paired difference at seed i and split j is simulated as mean + seed effect + split effect + rest,
-all normal. The shares of the three variances are a few plain ones, and those that the records of
-Table I show for MUX-GCL minus GRACE and minus propagation. `t` is what `paired_difference` gives
-today; `bootstrap` is what it gave before: percentiles of means over seeds and splits drawn again
-with replacement. Appends one JSON line for each pattern, number of seeds and interval.
+all normal. The shares of the three variances are a few plain ones, and those of the records that
+Table I shows (protocol `holdout`, the report half) for MUX-GCL minus GRACE and minus propagation.
+`t` is what `paired_difference` gives today; `bootstrap` is what it gave before: percentiles of
+means over seeds and splits drawn again with replacement. Appends one JSON line for each pattern,
+number of seeds and interval.
 
     python benchmarks/coverage.py --out records/coverage.jsonl
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +18,9 @@ import numpy as np
 
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
+from muxgcl.reproduce.artefacts import Scope
+from muxgcl.reproduce.numbers import scores
+from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.runs.environment import commit, versions
 
 Array = np.ndarray
@@ -32,7 +35,6 @@ PLAIN = {  # variances of seeds, splits and rest
     "a little of the seed": (0.03, 0.0, 1.0),
     "a little of both": (0.1, 0.1, 1.0),
 }
-GRAPHS = ("cora", "citeseer", "pubmed", "photo", "computers")
 
 
 def components(differences: Array) -> tuple[float, float, float]:
@@ -46,20 +48,15 @@ def components(differences: Array) -> tuple[float, float, float]:
     return max(0.0, by_seed), max(0.0, by_split), within
 
 
-def recorded_patterns(file: Path) -> Iterator[tuple[str, tuple[float, float, float]]]:
-    """What the records of Table I show for differences to MUX-GCL."""
-    found: dict[tuple[str, str], dict[int, list[float]]] = {}
-    for line in file.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        if row["protocol"].startswith("holdout"):
-            rows = found.setdefault((row["method"], row["dataset"]), {})
-            rows.setdefault(row["seed"], row["result"]["accuracy"])
+def recorded_patterns(folder: Path) -> Iterator[tuple[str, tuple[float, float, float]]]:
+    """What the records that Table I shows say of differences to MUX-GCL."""
+    found, scope = Found(RecordStore(folder).lines()), Scope(chief_seeds=10)
     for other in ("grace", "sgc"):
-        for graph in GRAPHS:
-            ours, theirs = found["mux-gcl", graph], found[other, graph]
-            pairs = [(ours[s], theirs.get(s, theirs[0])) for s in sorted(ours)[:5]]
-            one, two = (np.array(side) for side in zip(*pairs, strict=True))
-            yield f"mux-gcl minus {other} on {graph}", components(one - two)
+        for graph in scope.columns("table1"):
+            ours = np.array(scores(found.of(scope.scored("mux-gcl", graph))))
+            theirs = np.array(scores(found.of(scope.scored(other, graph))))  # SGC has one seed
+            seeds = len(ours) if len(theirs) == 1 else min(len(ours), len(theirs))
+            yield f"mux-gcl minus {other} on {graph}", components(ours[:seeds] - theirs[:seeds])
 
 
 def bootstrap(draws: int = 1000) -> Interval:
@@ -111,7 +108,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=2000, help="tables of each kind")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    patterns = PLAIN | dict(recorded_patterns(args.records / "table1.jsonl"))
+    patterns = PLAIN | dict(recorded_patterns(args.records))
     for pattern, variances in patterns.items():
         for seeds in args.seeds:
             for name, interval in (("bootstrap", bootstrap()), ("t", by_t)):

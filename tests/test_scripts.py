@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -147,6 +148,18 @@ def test_coverage_is_recorded_for_every_pattern(
     call(module, monkeypatch, "--count", 2, "--seeds", 1, 5, *where)
     rows = records(tmp_path / "r.jsonl")
     assert {row["pattern"] for row in rows} >= set(module.PLAIN)
+    of_seeds = {}  # MUX-GCL minus GRACE on Cora, on the report half alone
+    for method in ("mux-gcl", "grace"):
+        found = {
+            row["seed"]: row["result"]["accuracy"]
+            for row in records(ROOT / "records" / "table1.jsonl")
+            if (row["method"], row["dataset"], row["protocol"]) == (method, "cora", "holdout")
+            and row["schema"] == 2
+        }
+        of_seeds[method] = [found[seed] for seed in sorted(found)]
+    gap = np.array(of_seeds["mux-gcl"]) - np.array(of_seeds["grace"])
+    shown = next(row for row in rows if row["pattern"] == "mux-gcl minus grace on cora")
+    assert list(shown["variances"].values()) == pytest.approx(module.components(gap))
     assert {(row["seeds"], row["coverage"] is None) for row in rows if row["interval"] == "t"} == {
         (1, True),
         (5, False),

@@ -15,6 +15,7 @@ from muxgcl.io import at_hand, open_dataset
 from muxgcl.reproduce import job as job_module
 from muxgcl.reproduce.artefacts import ARTEFACTS, plan
 from muxgcl.reproduce.check import doubts
+from muxgcl.reproduce.other_records import other_doubts
 from muxgcl.reproduce.records import Found, RecordStore, digest
 from muxgcl.reproduce.searches import HALVES, search_doubts
 from muxgcl.runs.settings import preset
@@ -253,6 +254,50 @@ def test_searches_older_than_the_rule_are_kept_as_they_were(tmp_path: Path) -> N
         file.write(json.dumps(SEARCH) + "\n")
     (doubt,) = search_doubts(tmp_path)
     assert "read labels of all nodes" in doubt
+
+
+WIDTH = {"kind": "width", "dataset": "cora", "labels": "development", "accuracy": [84.0]}
+WIDTH |= {"development": HALVES["cora"]}
+
+
+@pytest.mark.parametrize(
+    ("tampered", "reason"),
+    [
+        ({"labels": "all"}, "labels is 'all', expected development or report"),
+        ({"labels": None}, "labels is None"),
+        ({"development": HALVES["photo"]}, "read labels of another half of cora"),
+        ({"development": None}, "development is None"),
+        ({"dataset": "photo"}, "read labels of another half of photo"),
+        ({"digest": "0" * 64}, "does not match its digest"),
+    ],
+)
+def test_every_line_that_says_which_labels_it_read_is_checked(
+    tmp_path: Path, tampered: dict[str, Any], reason: str
+) -> None:
+    file = tmp_path / "width.jsonl"
+    file.write_text(json.dumps(WIDTH) + "\n" + json.dumps(WIDTH | tampered) + "\n")
+    (doubt,) = other_doubts(tmp_path)
+    assert doubt.startswith("width.jsonl:2: ")
+    assert reason in doubt
+
+
+def test_a_damaged_line_of_any_other_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "engine.jsonl").write_text('{"kind": "epoch"}\n{"kind":\n')
+    assert list(other_doubts(tmp_path)) == ["engine.jsonl:2: malformed: not a JSON object"]
+
+
+def test_a_time_of_other_settings_than_the_preset_has_is_stale(tmp_path: Path) -> None:
+    lines = (ROOT / "records" / "times.jsonl").read_text(encoding="utf-8").splitlines()
+    row = json.loads(lines[0])
+    row["train"]["epochs"] += 1
+    (tmp_path / "times.jsonl").write_text(f"{lines[0]}\n{json.dumps(row)}\n")
+    (doubt,) = other_doubts(tmp_path)
+    assert doubt == "times.jsonl:2: stale: its preset has other settings now"
+
+
+def test_our_own_records_leave_no_doubt() -> None:
+    assert list(other_doubts(ROOT / "records")) == []
+    assert list(search_doubts(ROOT / "records")) == []
 
 
 @pytest.mark.parametrize("name", HALVES)

@@ -94,11 +94,11 @@ def test_without_records_everything_is_missing_and_nothing_breaks(tmp_path: Path
         assert rendered.missing or artefact == "table5"
         write(rendered, tmp_path / "out")
     assert told(render("table4", RecordStore(tmp_path), SMALL).missing) == [
-        "mux-gcl neither holdout: cora (2), photo (2)",
-        "mux-gcl pae holdout: cora (2), photo (2)",
-        "mux-gcl mpc holdout: cora (2), photo (2)",
-        "mux-gcl holdout: cora (2), photo (2)",
-        "mux-gcl script holdout: cora (2), photo (2)",
+        "mux-gcl neither, protocol `holdout`: cora (2), photo (2)",
+        "mux-gcl pae, protocol `holdout`: cora (2), photo (2)",
+        "mux-gcl mpc, protocol `holdout`: cora (2), photo (2)",
+        "mux-gcl, protocol `holdout`: cora (2), photo (2)",
+        "mux-gcl script, protocol `holdout`: cora (2), photo (2)",
     ]
 
 
@@ -211,7 +211,7 @@ def test_a_training_that_collapsed_is_told_beside_the_table(tmp_path: Path) -> N
     accuracy = lines[1].record["result"]["accuracy"]
     accuracy[:] = [27.0] * len(accuracy)
     (said,) = collapsed(Found(lines), three, ["dgi"], ["cora"])
-    assert said.startswith("DGI on Cora: 1 of 3 trainings collapsed (27.0); the median")
+    assert said.startswith("DGI on Cora: 1 of 3 trainings collapsed (accuracy 27.0; the median")
 
 
 def test_plain_words_sort_claims_by_what_the_records_say(
@@ -228,7 +228,8 @@ def test_plain_words_sort_claims_by_what_the_records_say(
     five = replace(SMALL, seeds=5, splits=5)
     (tmp_path / "five").mkdir()
     holds, _ = plain_words(Found(fill(tmp_path / "five", plan(ARTEFACTS, five)).lines()), five)
-    assert "more accurate than GRACE on the same seeds and splits: Cora (+1.00" in holds
+    said = "more accurate than GRACE, each at its own settings, on the same seeds and splits: Cora"
+    assert f"{said} (+1.00" in holds
 
 
 def test_both_readings_of_equation_5_are_told_from_the_records(store: RecordStore) -> None:

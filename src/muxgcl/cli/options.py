@@ -197,8 +197,8 @@ Protocols = Annotated[
         "--protocol",
         metavar="NAME",
         help="How to classify; may be repeated. `holdout`: random splits, tested on nodes whose "
-        "labels no search of settings reads; `holdout-all`: tested on all other nodes; `public`: "
-        "the published split; `paper`: the best epoch on test nodes, optimistic.",
+        "labels `tune` does not read; `holdout-all`: tested on all other nodes; `public`: the "
+        "published split; `paper`: the best epoch on test nodes, optimistic.",
         rich_help_panel=SCORES,
     ),
 ]

@@ -20,6 +20,7 @@ from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.hops import HOP_PARTS
 from muxgcl.reproduce.job import COMMITTEE, CONTROLS, Job
+from muxgcl.reproduce.other_records import other_doubts, other_files
 from muxgcl.reproduce.records import Record, RecordStore
 from muxgcl.reproduce.runner import Outcome, Runner
 from muxgcl.reproduce.searches import search_doubts, search_files
@@ -216,14 +217,16 @@ def _check(store: RecordStore, as_json: bool) -> None:
     lines = store.lines()
     if not lines:
         raise UserError(f"there are no records in {store.folder}")
-    total = len(lines) + sum(
-        len(file.read_bytes().splitlines()) for file in search_files(store.folder)
-    )
-    found = [*doubts(lines), *search_doubts(store.folder)]
+    others = [*search_files(store.folder), *other_files(store.folder)]
+    total = len(lines) + sum(len(file.read_bytes().splitlines()) for file in others)
+    found = [*doubts(lines), *search_doubts(store.folder), *other_doubts(store.folder)]
     for line in found:
         console.print(line)
     if as_json:
         print(json.dumps({"records": total, "doubts": found}))
     if found:
         raise UserError(f"{len(found)} of {total} records are stale, repeated or damaged")
-    console.print(f"{total} records, all as the code would make them")
+    console.print(
+        f"{total} records, and no doubt: {len(lines)} of tables and figures are as the code would "
+        "make them"
+    )

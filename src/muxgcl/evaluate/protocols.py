@@ -2,13 +2,15 @@
 
 | protocol      | split                            | choice of C           | reported           |
 |---------------|----------------------------------|-----------------------|--------------------|
-| `holdout`     | 20 random 10/10/40 splits        | validation tenth      | test, once         |
-| `holdout-all` | the same, 10/10/80               | validation tenth      | test, once         |
-| `public`      | the dataset's own                | its validation nodes  | test, once         |
+| `holdout`     | 20 random 10/10/40 splits        | validation tenth      | test               |
+| `holdout-all` | the same, 10/10/80               | validation tenth      | test               |
+| `public`      | the dataset's own                | its validation nodes  | test               |
 | `paper`       | 3 fresh 10/10/80 splits an epoch | 5 folds of the train  | best epoch on test |
 
-Test nodes of `holdout` are all of the report half (`muxgcl.evaluate.development`): no search had
-read their labels. Those of the others may be of the development half, on which settings are chosen.
+Test nodes of `holdout` are all of the report half (`muxgcl.evaluate.development`), where neither
+`muxgcl tune` nor our own searches read labels; records/search.jsonl is older than that rule and
+read labels of both halves. Test nodes of the others may be of the development half, on which
+settings are chosen.
 `paper` is what the released MUX-GCL script does. The best of many test scores is not an estimate of
 anything a user will see, so its result says `optimistic` wherever it goes.
 """

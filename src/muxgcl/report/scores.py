@@ -17,8 +17,8 @@ MEASURES = {
 }
 PROTOCOLS = {
     "holdout": "A linear classifier is trained on a tenth of the nodes, tuned on another tenth and "
-    "asked once about the rest of the report half, whose labels no search of settings reads; "
-    "repeated on random splits.",
+    "asked about what they leave of the report half, whose labels `tune` does not read; repeated "
+    "on random splits.",
     "holdout-all": "As `holdout`, but test nodes of the development half count as well: where "
     "settings were searched with labels, the search has read some of these.",
     "public": "A linear classifier on the split that comes with the dataset.",

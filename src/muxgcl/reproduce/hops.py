@@ -1,6 +1,8 @@
 """`hops`: which trainings tell what MUX-GCL over hops is worth, and in which order.
 
-Seeds and splits are of no earlier search or table, and test nodes are all of the report half.
+Seeds and splits are of no search and no other table, and test nodes are all of the report half.
+Earlier settings and rules were scored there too, some on the same splits: docs/evaluation.md says
+which.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +20,7 @@ from muxgcl.runs.auto import BENCHMARKS
 
 OURS = "mux-hop"
 # searches have seeds 400 to 404 and splits 4000, tables seeds 0 to 9 and splits 0, the first look
-# (records/hops-first.jsonl) seeds 700 to 704 and splits 7000
+# (records/hops-first.jsonl) seeds 700 to 704 and splits 7000, earlier rules of `auto` those below
 FIRST_SEED, SPLIT_SEED = 710, 7100
 REPEATS = 2  # of k-means, a training seed
 RIVALS = ("cca-ssg", "ns4gc", "sgrl", "ggd", "signa", "blnn", "mvgrl")

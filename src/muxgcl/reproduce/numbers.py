@@ -19,10 +19,9 @@ PAIRED = (
 )
 
 SPLITS = {  # how nodes are divided, by protocol
-    "holdout": "random splits: a tenth to learn from, a tenth to choose C on, test nodes all in "
-    "the half whose labels no search reads (about 40 %), looked at once",
-    "holdout-all": "random 10/10/80 splits, C chosen on validation nodes, test nodes looked at "
-    "once",
+    "holdout": "random splits: a tenth to learn from, a tenth to choose C on, and what these "
+    "leave of the report half (about 40 %) to test on",
+    "holdout-all": "random 10/10/80 splits, C chosen on validation nodes",
 }
 
 

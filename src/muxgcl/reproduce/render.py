@@ -12,7 +12,7 @@ from muxgcl.reproduce import theory_tables
 from muxgcl.reproduce.artefacts import LOOKS, Scope, needed
 from muxgcl.reproduce.cost import table5
 from muxgcl.reproduce.hop_tables import hops
-from muxgcl.reproduce.job import Job
+from muxgcl.reproduce.job import SCORES, Job
 from muxgcl.reproduce.records import Found, Record, RecordStore
 from muxgcl.reproduce.tables import table1, table2
 from muxgcl.reproduce.typeset import Table, latex, markdown
@@ -100,7 +100,9 @@ def told(missing: Iterable[Job]) -> list[str]:
     """What is missing: one line for each method, with its datasets and how many seeds of each."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for job in missing:
-        counts[job.what][job.dataset] += 1
+        variant = "" if job.variant == "full" else f" {job.variant}"
+        of_scores = f"{job.method}{variant}, protocol `{job.protocol}`"
+        counts[of_scores if job.kind == SCORES else job.what][job.dataset] += 1
     return [
         f"{what}: {', '.join(f'{dataset} ({n})' for dataset, n in datasets.items())}"
         for what, datasets in counts.items()

@@ -10,10 +10,12 @@ from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.paper import LABELS, TITLES
 from muxgcl.reproduce.records import Found, Record
-from muxgcl.runs.settings import origin, source
+from muxgcl.reproduce.searches import BEFORE
+from muxgcl.runs.settings import origin, searches
 
 MARKS = {"official": "", "mixed": " †", "ours": " ‡"}  # by whose settings they are
-ORIGINS = "† the authors' in part, the rest ours; ‡ ours; no mark: the authors' own"
+OLDER = "§"  # beside them: a search that is older than the two halves of the labels
+OF_MUX_GCL = ("gae", "vgae")  # official settings, but by MUX-GCL's authors
 COLLAPSED = 10.0  # points of accuracy below the median over seeds
 
 Row = tuple[str, str]  # method and variant
@@ -28,13 +30,28 @@ class Shown:
 
 
 def mark(method: str, preset: str, dataset: str) -> str:
-    """The mark of a method's settings for a dataset."""
-    return MARKS[origin(method, preset, dataset)]
+    """The marks of a method's settings for a dataset: whose, and whether an older search's."""
+    older = OLDER if set(searches(method, preset, dataset)) & BEFORE.keys() else ""
+    return MARKS[origin(method, preset, dataset)] + older
 
 
-def is_searched(method: str, preset: str, dataset: str) -> bool:
-    """Whether the settings say that they were chosen on the development half."""
-    return "development half" in source(method, preset, dataset)
+def marks_told(methods: Iterable[str]) -> str:
+    """What the marks beside the rows of some methods mean."""
+    borrowed = " and ".join(LABELS[name] for name in OF_MUX_GCL if name in methods)
+    of_mux_gcl = f" ({borrowed}: those of MUX-GCL's authors)" if borrowed else ""
+    return (
+        "† the authors' in part, the rest ours; ‡ ours; no mark: the authors' "
+        f"own{of_mux_gcl}; {OLDER} chosen, at least in part, by an older search "
+        "(`records/search.jsonl`) that read labels of both halves, those of test nodes among them"
+    )
+
+
+def searched(method: str, preset: str, dataset: str) -> str:
+    """How much of the settings was chosen on the development half: "whole", "part" or ""."""
+    files = set(searches(method, preset, dataset))
+    if not files - BEFORE.keys():
+        return ""
+    return "part" if files & BEFORE.keys() else "whole"
 
 
 def shown(found: Found, scope: Scope, row: Row, dataset: str) -> Shown:
@@ -56,6 +73,21 @@ def gap(found: Found, scope: Scope, one: Row, two: Row, dataset: str) -> str:
     return numbers.interval(difference(found, scope, one, two, dataset))
 
 
+def by_settings(found: Found, scope: Scope) -> list[str]:
+    """Where MUX-GCL's lead over GRACE is more than what is left of it at equal settings."""
+    told = []
+    full, neither = (("mux-gcl", variant) for variant in ("full", "neither"))
+    for dataset in scope.columns("table4"):
+        own = difference(found, scope, full, ("grace", "full"), dataset)
+        equal = difference(found, scope, full, neither, dataset)
+        if own and equal and equal.high is not None and own.is_above and own.mean > equal.high:
+            told.append(
+                f"On {TITLES.get(dataset, dataset)} the difference is the settings: at equal ones "
+                f"it is {numbers.interval(equal)}."
+            )
+    return told
+
+
 def collapsed(
     found: Found, scope: Scope, methods: Iterable[str], columns: Sequence[str]
 ) -> list[str]:
@@ -69,7 +101,8 @@ def collapsed(
             if fallen:
                 told.append(
                     f"{LABELS[method]} on {TITLES.get(dataset, dataset)}: {len(fallen)} of "
-                    f"{len(each)} trainings collapsed ({', '.join(f'{x:.1f}' for x in fallen)}); "
-                    f"the median over seeds is {median(each):.2f}."
+                    f"{len(each)} trainings collapsed (accuracy "
+                    f"{', '.join(f'{x:.1f}' for x in fallen)}; the median over seeds is "
+                    f"{median(each):.2f})."
                 )
     return told

@@ -9,7 +9,7 @@ from muxgcl.reproduce.numbers import DASH, PAIRED
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TITLES
 from muxgcl.reproduce.records import Found
 from muxgcl.reproduce.shift import protocol_shift
-from muxgcl.reproduce.shown import ORIGINS, collapsed, gap, mark, shown
+from muxgcl.reproduce.shown import by_settings, collapsed, gap, mark, marks_told, shown
 from muxgcl.reproduce.typeset import Table
 from muxgcl.runs.settings import origin
 
@@ -42,7 +42,7 @@ def table1(found: Found, scope: Scope) -> list[Table]:
             f"{numbers.SPLITS[scope.protocol]} (in brackets the "
             "paper's figure and the difference; ▼: more than one point short of it). The first "
             f"three rows are controls: nothing in them is trained. {DASH}: not run. "
-            f"Settings (preset `paper`): {ORIGINS}.",
+            f"Settings (preset `paper`): {marks_told(scope.rows('table1'))}.",
             *collapsed(found, scope, scope.rows("table1"), columns),
             *_elsewhere(found, scope),
         ],
@@ -80,15 +80,15 @@ def _on_settings(found: Found, scope: Scope) -> str:
         full, neither = (("mux-gcl", variant) for variant in ("full", "neither"))
         if (cell := gap(found, scope, full, neither, dataset)) != DASH:
             equal.append(f"{TITLES.get(dataset, dataset)} {cell}")
-    words = (
-        "MUX-GCL's lambda, pooling and walks are ours; nobody publishes settings of GRACE for "
-        f"{' and '.join(unpublished)}. "
-        if unpublished
-        else "MUX-GCL's lambda, pooling and walks are ours. "
-    )
-    return words + (
-        f"At MUX-GCL's settings for both (Table IV): {', '.join(equal)}." if equal else ""
-    )
+    words = ["MUX-GCL's lambda, pooling and walks are ours."]
+    if unpublished:
+        words = [
+            "MUX-GCL's lambda, pooling and walks are ours; nobody publishes settings of GRACE for "
+            f"{' and '.join(unpublished)}."
+        ]
+    if equal:
+        words.append(f"At MUX-GCL's settings for both (Table IV): {', '.join(equal)}.")
+    return " ".join([*words, *by_settings(found, scope)])
 
 
 def _selection(found: Found, scope: Scope) -> Table:
@@ -145,8 +145,9 @@ def _clustering(
     methods: Sequence[str],
 ) -> Table:
     body = []
+    graphs = list(dict.fromkeys(dataset for dataset, _ in columns))
     for method in methods:
-        cell = {d: shown(found, scope, (method, "full"), d) for d, _ in columns}
+        cell = {d: shown(found, scope, (method, "full"), d) for d in graphs}
         for own in ("", "own_"):
             seen = [numbers.summary(cell[d].records, f"{own}{measure}") for d, measure in columns]
             if own and not any(seen):
@@ -157,6 +158,7 @@ def _clustering(
                     len(cell[d].jobs) * (1 if own else REPEATS),
                     TABLE2.get(method, {}).get(f"{d}/{measure}"),
                 )
+                + ("" if method in CONTROLS else mark(method, "paper", d))
                 for (d, measure), summary in zip(columns, seen, strict=True)
             ]
             body.append([LABELS[method] + (", its own clusters" if own else ""), *cells])
@@ -171,9 +173,9 @@ def _clustering(
             "(in brackets the paper's figure and the difference); a method's own clusters, the "
             "largest of its assignments, come once a seed. k-means is "
             "scikit-learn's, the tightest of ten starts."
-            + (
-                " Compared are the nodes of the report half." if scope.protocol == "holdout" else ""
-            ),
+            + (" Compared are the nodes of the report half." if scope.protocol == "holdout" else "")
+            + f" Settings (preset `paper`): {marks_told(methods)}.",
+            *collapsed(found, scope, methods, graphs),
         ],
     )
 

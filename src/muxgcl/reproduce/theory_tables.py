@@ -20,7 +20,8 @@ Shown = list[tuple[str, Record]]
 Point = dict[str, Any]
 BOTH = (
     "Equation 5 has two readings: `half`, as in the authors' code, omega = (1 - cosine) / 2, and "
-    "`literal`, as it is printed, omega = 1 - cosine, twice as much. MUX-GCL is trained with each."
+    "`literal`, as it is printed, omega = 1 - cosine, twice as much. MUX-GCL is trained with each. "
+    "One training each, with seed 0."
 )
 
 

@@ -1,6 +1,7 @@
 """Settings: frozen dataclasses in code, TOML in files, `key=value` on the command line."""
 
 import math
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -42,8 +43,9 @@ class TrainConfig:
 def preset(method: str, name: str, dataset: str) -> dict[str, Any]:
     """A method's settings for a dataset: the preset's own table, or its `default`.
 
-    Where nothing better than the published settings is known for a dataset, `best` is `paper`. A
-    name that ends in `.toml` is a user's file: one flat table of settings.
+    `paper` has the authors' settings where they publish some, and ours elsewhere; where nothing
+    better is known for a dataset, `best` is `paper`. A name that ends in `.toml` is a user's file:
+    one flat table of settings.
     """
     if name.endswith(".toml"):
         return _settings_file(Path(name))
@@ -82,6 +84,11 @@ def origin(method: str, name: str, dataset: str) -> str:
     if not words.startswith("official"):
         return "ours"
     return "mixed" if " ours" in words else "official"
+
+
+def searches(method: str, name: str, dataset: str) -> tuple[str, ...]:
+    """The records of searches, by file, that the settings of a preset come from in some part."""
+    return tuple(re.findall(r"records/([\w-]+\.jsonl)", source(method, name, dataset)))
 
 
 def _settings_file(path: Path) -> dict[str, Any]:
