@@ -34,7 +34,7 @@ def test_what_is_missing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
     only = ["--datasets", "cora", "--methods", "grace", "--seeds", "3", "--splits", "3"]
     assert run(["reproduce", "table1", "--render-only", *only, *where]) == 0
     err = capsys.readouterr().err
-    assert "missing: grace holdout: cora (1)" in err
+    assert "missing: grace, protocol `holdout`: cora (1)" in err
     assert "missing: grace paper: cora (3)" in err
 
 

@@ -69,11 +69,11 @@ def epochs_table(rows: Sequence[Row]) -> Table:
 
 def _older(rows: Sequence[Row]) -> str:
     """Which rows of ours were measured before warm-ups shared one stream."""
-    names = [
-        TITLES.get(row["dataset"], f"random graph of {row['nodes']:,} nodes")
+    names = dict.fromkeys(
+        TITLES.get(row["dataset"], "random graphs")
         for row in sorted(rows, key=lambda row: row["nodes"])
         if row["backend"] == "fused" and row["commit"][:7] in SEVERAL_STREAMS
-    ]
+    )
     if not names:
         return ""
     return (

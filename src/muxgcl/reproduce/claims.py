@@ -40,12 +40,11 @@ def plain_words(found: Found, scope: Scope) -> list[str]:
     claims = list(_claims(found, scope))
     held = [f"{claim.text}: {', '.join(claim.holds)}" for claim in claims if claim.holds]
     failed = [f"{claim.text}: {', '.join(claim.fails)}" for claim in claims if claim.fails]
-    paragraphs = (("What holds.", held, by_settings(found, scope)), ("What does not.", failed, []))
-    return [
-        " ".join([f"**{title}** {'; '.join(said)}.", *more])
-        for title, said, more in paragraphs
-        if said
-    ]
+    paragraphs = (("What holds.", held), ("What does not.", failed))
+    words = [f"**{title}** {'; '.join(said)}." for title, said in paragraphs if said]
+    if held:
+        words[0] = " ".join([words[0], *by_settings(found, scope)])
+    return words
 
 
 def _claims(found: Found, scope: Scope) -> Iterator[Claim]:
