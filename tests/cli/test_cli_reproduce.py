@@ -35,7 +35,7 @@ def test_what_is_missing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["reproduce", "table1", "--render-only", *only, *where]) == 0
     err = capsys.readouterr().err
     assert "missing: grace, protocol `holdout`: cora (1)" in err
-    assert "missing: grace paper: cora (3)" in err
+    assert "missing: grace, protocol `paper`: cora (3)" in err
 
 
 def test_check_passes_sound_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
