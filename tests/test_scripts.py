@@ -164,23 +164,3 @@ def test_coverage_is_recorded_for_every_pattern(
         (1, True),
         (5, False),
     }
-
-
-def test_signs_without_labels_are_ranked_against_accuracy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    module = script("benchmarks/label_free.py", monkeypatch)
-    lines = [
-        {
-            "dataset": graph,
-            "accuracy": {"late": value},
-            "label_free": dict.fromkeys(module.SIGNS, value) | {"far": -value},
-        }
-        for graph in module.GRAPHS
-        for value in (1.0, 2.0, 4.0)
-    ]
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    call(module, monkeypatch, tmp_path / "s.jsonl")
-    told = capsys.readouterr().out
-    assert "| effective rank | " + " | ".join(["+1.00"] * 5) in told
-    assert "| cosine of random pairs | " + " | ".join(["-1.00"] * 5) in told

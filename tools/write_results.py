@@ -6,7 +6,7 @@ Usage: python tools/write_results.py
 import argparse
 from pathlib import Path
 
-from documents import coverage, engine, new_nodes, reliability, scales, widths
+from documents import coverage, engine, label_free, new_nodes, reliability, scales, short, widths
 from documents.results import with_block, write_documents
 from muxgcl.io.files import write_text
 
@@ -23,6 +23,8 @@ def main() -> None:
         "new-nodes": new_nodes,
         "scale": scales,
         "reliability": reliability,
+        "short": short,
+        "label-free": label_free,
     }
     for marker, module in marked.items():
         for path, block in module.blocks(root).items():

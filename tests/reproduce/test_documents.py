@@ -7,15 +7,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reproduce_cases import SMALL, fill
 
-from documents import coverage, engine, new_nodes, reliability, results, scales, widths
+from documents import (
+    coverage,
+    engine,
+    label_free,
+    new_nodes,
+    reliability,
+    results,
+    scales,
+    short,
+    widths,
+)
 from documents.results import BEGIN, END, with_block
 from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
 from muxgcl.io.schema import read_lines
 from muxgcl.reproduce.artefacts import Scope
-from muxgcl.reproduce.records import RecordStore
+from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.render import render, write_figure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +50,8 @@ def test_only_what_stands_between_the_markers_is_replaced() -> None:
         "width": widths,
         "new-nodes": new_nodes,
         "scale": scales,
+        "short": short,
+        "label-free": label_free,
     }.items(),
 )
 def test_readme_and_docs_show_what_the_records_give(marker: str, source: ModuleType) -> None:
@@ -186,3 +199,46 @@ def test_a_width_is_shown_beside_the_full_readout(tmp_path: Path) -> None:
     assert rows["256"] == "92.00 (-1.00)"
     assert rows["full"] == "93.00 (3,817)"
     assert rows["512"] == "—"
+
+
+def test_criteria_without_labels_are_ranked_against_accuracy(tmp_path: Path) -> None:
+    lines: list[dict[str, Any]] = [
+        {
+            "dataset": "photo",
+            "accuracy": {"late": value},
+            "label_free": dict.fromkeys(label_free.CRITERIA, value) | {"far": -value},
+        }
+        for value in (1.0, 2.0, 4.0)
+    ]
+    lines.append({"dataset": "photo", "accuracy": {"late": 0.0}, "error": "failed"})
+    append_lines(tmp_path / "s.jsonl", lines)
+    table = label_free.label_free_table(tmp_path / "s.jsonl")
+    assert table.header == ["criterion", "Photo (3)"]
+    assert table.rows[0] == ["effective rank", "+1.00"]
+    assert ["cosine of random pairs", "-1.00"] in table.rows
+
+
+def test_a_cell_more_than_a_point_short_of_the_paper_is_listed(tmp_path: Path) -> None:
+    found = Found(fill(tmp_path).lines())
+    rows = short.short_table(found, SMALL).rows
+    assert rows[0] == ["MUX-GCL on Photo †", "84.62", "93.9", "-9.28"]
+    assert [float(row[-1]) for row in rows] == sorted(float(row[-1]) for row in rows)
+    assert not any("Cora" in row[0] for row in rows)  # none is short by more than a point there
+
+
+def test_ours_is_held_against_the_fastest_dense_step(tmp_path: Path) -> None:
+    facts = {"kind": "epoch", "dataset": "photo", "nodes": 7650, "width": 256, "device": "H200"}
+    facts |= {"precision": "x", "peak_mib": 10.0}
+    lines = [
+        {**facts, "backend": "reference", "epoch_ms": 30.0, "commit": "4e535e68b085"},
+        {**facts, "backend": "fused", "epoch_ms": 5.0, "commit": "4e535e68b085"},
+        {**facts, "backend": "reference", "epoch_ms": 40.0, "commit": "09bbd13"},
+        {**facts, "backend": "fused", "epoch_ms": 4.0, "commit": "09bbd13"},
+    ]
+    append_lines(tmp_path / "engine.jsonl", lines)
+    table = engine.epochs_table(engine.read(tmp_path / "engine.jsonl"))
+    (row,) = table.rows
+    assert [row[1], row[3], *row[5:]] == ["4 ms", "30 ms", "7.5x", "09bbd13, 4e535e6"]
+    assert "Older than the rest" not in table.notes[1]
+    older = engine.epochs_table(engine.read(tmp_path / "engine.jsonl")[:1] + lines[1:2])
+    assert "Older than the rest: Photo." in older.notes[1]

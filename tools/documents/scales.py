@@ -204,7 +204,9 @@ def run_table(path: Path) -> Table:
         body,
         [
             "One line a run, in the order in which they were done; later ones have more of what is "
-            "on this page. Records: `records/run-time.jsonl`, by `benchmarks/run_time.py`."
+            "on this page. Accuracy is on the report half: PubMed's was seen after each of its "
+            "runs, and defaults were changed in between (`docs/evaluation.md`, What was looked "
+            "at). Records: `records/run-time.jsonl`, by `benchmarks/run_time.py`."
         ],
     )
 
