@@ -80,3 +80,34 @@ def test_every_node_is_walked_from_in_every_round(monkeypatch: pytest.MonkeyPatc
     for k in range(0, 32, 4):
         assert torch.equal(torch.cat(begun[k : k + 4]).sort().values, linked)
     assert not torch.equal(begun[0], begun[4])
+
+
+@pytest.mark.parametrize("piece", [1, 3, 8, 9])
+def test_the_gradient_in_pieces_is_that_of_the_whole_batch(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = SkipGram(30, 4, context=3, negatives=2.5).double()
+    walked, others = torch.randint(20, (8, 6)), torch.randint(30, (4,))
+    walked[2] = 7  # a walk without a pair: pieces do not count alike
+    (want,) = torch.autograd.grad(model.loss(walked, others), [model.table])
+    monkeypatch.setattr(skipgram, "PIECE", piece)
+    model.gradient(walked, others)
+    assert_close(model.table.grad, want)
+
+
+def test_a_table_trained_in_pieces_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, found, seen = Graph.from_data(planted(nodes=60)), [], []
+    monkeypatch.setattr(skipgram, "MOST_BATCHES", 2)
+    real = SkipGram._sums
+
+    def watched(self: SkipGram, table: torch.Tensor, walked: torch.Tensor, others: torch.Tensor):
+        seen.append(len(walked))
+        return real(self, table, walked, others)
+
+    monkeypatch.setattr(SkipGram, "_sums", watched)
+    for piece in (2048, 16):
+        monkeypatch.setattr(skipgram, "PIECE", piece)
+        torch.manual_seed(1)
+        found.append(skip_gram(graph, **settings(1)))
+    assert max(seen[len(seen) // 2 :]) <= 16 < max(seen)
+    assert_close(found[1], found[0], rtol=1e-3, atol=1e-4)

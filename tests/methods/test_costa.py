@@ -43,7 +43,7 @@ def test_identity_sketch_leaves_inter_view_info_nce(monkeypatch) -> None:
     graph = Graph.from_data(planted(nodes=30))
     method = Costa(graph, CostaConfig(width=8, projection=8), Context())
     n = graph.num_nodes
-    monkeypatch.setattr(method, "mix", lambda x: _Sketched.apply(x, Given(torch.eye(n))))
+    monkeypatch.setattr(method, "mix", lambda x, _: _Sketched.apply(x, Given(torch.eye(n))))
     torch.manual_seed(5)
     got = method.loss(graph)["contrast"].double()
     torch.manual_seed(5)
@@ -56,7 +56,7 @@ def test_both_views_are_mixed_by_the_same_sketch(monkeypatch) -> None:
     graph = Graph.from_data(planted(nodes=30))
     method = Costa(graph, CostaConfig(width=8, projection=8, ratio=0.5), Context())
     p = torch.randn(15, 30)
-    monkeypatch.setattr(method, "mix", lambda x: _Sketched.apply(x, Given(p)))
+    monkeypatch.setattr(method, "mix", lambda x, _: _Sketched.apply(x, Given(p)))
     torch.manual_seed(5)
     got = method.loss(graph)["contrast"].double()
     torch.manual_seed(5)
@@ -68,7 +68,7 @@ def test_both_views_are_mixed_by_the_same_sketch(monkeypatch) -> None:
 def test_product_and_gradient_are_those_of_the_whole_sketch(monkeypatch) -> None:
     monkeypatch.setattr(costa, "BLOCK_BYTES", 8 * 7 * 2)  # two rows a block
     nodes = torch.randn(7, 4, dtype=torch.float64, requires_grad=True)
-    sketch = Gaussian(rows=5, nodes=7, seed=11)
+    sketch = Gaussian(rows=5, nodes=7, seed=11, spread=5**-0.5)
     p, upstream = whole(sketch, nodes), torch.randn(5, 4, dtype=torch.float64)
     assert p.shape == (5, 7)
     got = _Sketched.apply(nodes, sketch)

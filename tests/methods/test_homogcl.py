@@ -192,7 +192,7 @@ def test_views_lend_their_own_edges_to_the_contrast(graph: Graph, monkeypatch) -
     method.loss(graph)
     torch.manual_seed(9)
     view = both(graph, [method.rates, method.rates])
-    adjacency, one, two, kept, _ = seen[0]
+    adjacency, one, two, kept, *_ = seen[0]
     dense = view.propagation @ torch.eye(2 * N)
     for v, (edges, nodes) in enumerate(zip(kept.chunk(2), (one, two), strict=True)):
         part = slice(v * N, (v + 1) * N)

@@ -99,7 +99,7 @@ def test_neighbours_are_masked_as_often_as_asked(monkeypatch: pytest.MonkeyPatch
     method = Signa(GRAPH, SignaConfig(width=6, projection=5, mask_neighbors=0.3), Context())
     monkeypatch.setattr(
         "muxgcl.methods.signa.contrast",
-        lambda rows, adjacency, kept, backend: seen.append(kept) or {"loss": rows.sum()},
+        lambda rows, adjacency, kept, backend, sample: seen.append(kept) or {"loss": rows.sum()},
     )
     for _ in range(200):
         method.loss(GRAPH)

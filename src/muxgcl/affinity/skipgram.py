@@ -29,6 +29,7 @@ from muxgcl.shapes import Nodes, Scalar
 
 SHARED_NEGATIVES = 64  # nodes that one batch is pushed away from
 BATCH, MOST_BATCHES = 512, 16  # walks a step at least, and steps a round at most
+PIECE = 2048  # walks of a step that a CPU looks at together: memory does not grow with the batch
 SPREAD = 0.1  # of the first table: near 0, where all pairs are equally likely
 
 
@@ -56,15 +57,38 @@ class SkipGram(nn.Module):
             walked: walks that start at random nodes.
             others: the negatives that these walks share.
         """
-        rows = pick(self.table, walked)  # [w, t, d]
+        whole, pairs = self._sums(self.table, walked, others)
+        return whole / pairs.clamp(min=1)
+
+    def gradient(self, walked: Walks, others: Int[Tensor, " m"]) -> None:
+        """Leave the gradient of `loss` in the table's, from some walks at a time."""
+        if len(walked) <= PIECE:
+            self.loss(walked, others).backward()
+            return
+        found = torch.zeros_like(self.table)
+        count = torch.zeros((), dtype=torch.long, device=walked.device)
+        for piece in walked.split(PIECE):
+            nodes, place = torch.cat([piece.flatten(), others]).unique(return_inverse=True)
+            met, drawn = place.split([piece.numel(), len(others)])
+            rows = self.table.detach()[nodes].requires_grad_()
+            whole, pairs = self._sums(rows, met.view_as(piece), drawn)
+            found[nodes] += torch.autograd.grad(whole, rows)[0]
+            count += pairs
+        self.table.grad = found.div_(count.clamp(min=1))
+
+    def _sums(
+        self, table: Nodes, walked: Walks, others: Int[Tensor, " m"]
+    ) -> tuple[Scalar, Int[Tensor, ""]]:
+        """The objective of these rows of the table before it is divided, and its pairs."""
+        rows = pick(table, walked)  # [w, t, d]
         time = torch.arange(walked.shape[1], device=walked.device)
         near = (time[:, None] - time).abs() < self.context  # [t, t]
         pair = near & (walked[:, :, None] != walked[:, None, :])  # [w, t, t]
         pairs = pair.sum(2)  # [w, t]
         score = rows @ rows.mT
         pull = (softplus(score) - score) * pair  # -log sigmoid(score)
-        push = softplus(rows @ pick(self.table, others).T).mean(2) * pairs
-        return (pull.sum() + self.negatives * push.sum()) / pairs.sum().clamp(min=1)
+        push = softplus(rows @ pick(table, others).T).mean(2) * pairs
+        return pull.sum() + self.negatives * push.sum(), pairs.sum()
 
 
 def skip_gram(
@@ -100,7 +124,10 @@ def skip_gram(
         for walked in met.tensor_split(batches):
             drawn = torch.randint(len(linked), (SHARED_NEGATIVES,), device=linked.device)
             optimizer.zero_grad()
-            model.loss(walked, linked[drawn]).backward()
+            if graph.device.type == "cpu":
+                model.gradient(walked, linked[drawn])
+            else:  # all at once: what is captured has static shapes
+                model.loss(walked, linked[drawn]).backward()
             optimizer.step()
             rate.sub_(lr / (rounds * batches))
 

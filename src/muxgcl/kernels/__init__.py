@@ -14,7 +14,7 @@ from muxgcl.errors import UserError
 from muxgcl.kernels.pair_function import Exponential, LogGap, PairFunction, Sigmoid
 from muxgcl.kernels.pair_weight import Ids, PairWeight
 from muxgcl.kernels.sampling import ALL, Chooser, PerAnchor, Sample, Sampling, Selection, taken
-from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
+from muxgcl.shapes import Candidates, Nodes, Scalar
 
 # a backend's name, or "fused/tf32": with the precision of its products; "/fp32" keeps all products
 # of a training step in full precision, those outside the contrast too
@@ -78,10 +78,13 @@ def pair_sum(
     *,
     nodes: Ids = None,
     backend: Backend = "auto",
-) -> PerNode:
-    """Sum over the other nodes' keys of a function of the cosine."""
-    found = _function("pair_sum", resolve(backend, cuda=anchor.is_cuda))
-    return found(anchor, keys, function, nodes=nodes)
+    sample: Sample | None = None,
+) -> PerAnchor:
+    """Sum over the other nodes' keys of a function of the cosine; with a `sample`, as above."""
+    functions = partial(_function, backend=resolve(backend, cuda=anchor.is_cuda))
+    if sample is not None:
+        return sample.pair_sum(functions, anchor, keys, function)
+    return functions("pair_sum")(anchor, keys, function, nodes=nodes)
 
 
 def contrast(

@@ -14,14 +14,16 @@ $\mathrm{Var}(\hat S_i) / 2 (x_i + S_i)^2$, which falls as 1/M.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import log
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from muxgcl.errors import UserError
+from muxgcl.kernels.pair_function import PairFunction
 from muxgcl.kernels.pair_weight import PairWeight
 from muxgcl.kernels.reference import info_nce
 from muxgcl.shapes import Candidates, NodeIndex, Nodes, Scalar
@@ -160,18 +162,46 @@ class Sample:
         temperature: float,
     ) -> PerAnchor:
         """`negative_sum` of the anchors, estimated from tables with the rows of these nodes."""
+        if weight is not None:
+            weight = weight.between(self.own, (0, self.keys))
+        sums = partial(functions("negative_sum"), weight=weight, temperature=temperature)
+        return self._estimate(sums, anchor, keys)
+
+    def pair_sum(
+        self, functions: Functions, anchor: Nodes, keys: Candidates, function: PairFunction
+    ) -> PerAnchor:
+        """`pair_sum` of the anchors, estimated in the same way."""
+        return self._estimate(partial(functions("pair_sum"), function=function), anchor, keys)
+
+    def _estimate(self, sums: Callable[..., Tensor], anchor: Nodes, keys: Candidates) -> PerAnchor:
+        """The sums over the keys, each times how many nodes a key stands for."""
         place = torch.arange(len(self.nodes), device=anchor.device)
         of_anchor, of_key = place[slice(*self.own)], place[: self.keys]
         views = len(anchor) // len(place), len(keys) // len(place)
-        sums = functions("negative_sum")(
+        met = sums(
             self.take_own(anchor),
             self._some(keys, 0, self.keys),
-            None if weight is None else weight.between(self.own, (0, self.keys)),
-            temperature=temperature,
             nodes=(of_anchor.repeat(views[0]), of_key.repeat(views[1])),
         )
-        others = self.keys - (of_anchor < self.keys).to(sums.dtype)  # m_i
-        return sums * ((self.of - 1) / others).repeat(views[0])
+        return met * self.lift.to(met.dtype).repeat(views[0])
+
+    @property
+    def lift(self) -> PerAnchor:
+        """(N - 1) / m_i: what a key counts in the sum of each anchor."""
+        place = torch.arange(*self.own, device=self.nodes.device)
+        others: Tensor = self.keys - (place < self.keys).double()  # m_i
+        return (self.of - 1) / others
+
+    @property
+    def anchor_nodes(self) -> NodeIndex:
+        """The nodes of the anchors that count."""
+        return self.nodes[slice(*self.own)]
+
+    def is_key(self, nodes: NodeIndex) -> Bool[Tensor, " n"]:
+        """Which of these nodes are keys."""
+        flags = torch.zeros(self.of, dtype=torch.bool, device=self.nodes.device)
+        flags[self.nodes[: self.keys]] = True
+        return flags[nodes]
 
     def take_own(self, table: Nodes) -> Candidates:
         """The rows of the anchors that count, out of those of the sample."""

@@ -11,8 +11,9 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from muxgcl.augment import clean
+from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import ALL, Backend, Chooser, Selection
+from muxgcl.kernels import ALL, Backend, Chooser, Sample, Selection
 from muxgcl.methods.parts.of_graph import OfGraph
 from muxgcl.nn.adam import Adam, Optimizer
 from muxgcl.nn.gcn import GCN
@@ -31,9 +32,19 @@ class Context:
     on_prepare: Callable[[int, int], None] | None = None  # told of steps done and to do
     sampling: Chooser = ALL  # whom a step contrasts with whom; by default all with all
 
-    def draw(self, graph: Graph) -> Selection | None:
-        """The nodes that one step contrasts; None where it is all of them."""
-        return self.sampling.draw(graph.num_nodes, graph.device)
+    def draw(self, graph: Graph, rows: int | None = None) -> Selection | None:
+        """The nodes that one step contrasts; None where it is all of them.
+
+        With `rows`, so many other things than nodes are there to be drawn from.
+        """
+        return self.sampling.draw(rows or graph.num_nodes, graph.device)
+
+    def sample(self, graph: Graph, rows: int | None = None) -> Sample | None:
+        """The same for a method whose step only one worker can do."""
+        found = self.draw(graph, rows)
+        if not isinstance(found, Sample | None):
+            raise UserError("this method cannot be divided among workers")
+        return found
 
 
 class Method(nn.Module, ABC):
@@ -45,6 +56,7 @@ class Method(nn.Module, ABC):
     Config: ClassVar[type[Any]]
     inductive: ClassVar[bool] = True  # can embed a graph it was not trained on
     samples: ClassVar[bool] = False  # its contrast can be over a sample of the nodes
+    divides: ClassVar[bool] = False  # and be divided among workers
     kinds: ClassVar[bool] = False  # looks at directions and types of edges
     trainable: ClassVar[bool] = True  # has something to train; if not, its loss has no terms
     capturable: bool = True  # the step can do without host-side decisions

@@ -15,6 +15,9 @@ drawn in blocks of rows from a seed of the step, and again for the gradient. `sk
 a few entries of $\pm 1/\sqrt s$ in each column instead: the same covariance in expectation for
 O(s n) work, but a row mixes about s / ratio nodes rather than all. The single-view variant is left
 out.
+
+With a sampled contrast B and M are numbers of rows of $P$, out of k. The rows of a Gaussian sketch
+are independent and alike, so only as many are drawn.
 """
 
 import math
@@ -29,7 +32,7 @@ from torch import Tensor
 from muxgcl.augment import Corrupt, both, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import contrast
+from muxgcl.kernels import Sample, contrast, taken
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.gcn import GCN, Activation
@@ -70,11 +73,12 @@ class Costa(Method):
     name: ClassVar = "costa"
     paper: ClassVar = "Zhang et al. 2022, https://arxiv.org/abs/2206.04726"
     cost: ClassVar = "quadratic"
+    samples: ClassVar = True
     Config: ClassVar = CostaConfig
 
     def __init__(self, graph: Graph, cfg: CostaConfig, context: Context) -> None:
         super().__init__()
-        self.cfg, self.backend = cfg, context.backend
+        self.cfg, self.context = cfg, context
         self.scaled = features_scaled(cfg.row_normalize)
         self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
         self.encoder = GCN(
@@ -86,23 +90,25 @@ class Costa(Method):
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """Inter-view InfoNCE over the rows of one sketch of both views."""
         views = self.encoder.embed(both(self.scaled(graph), self.views)).chunk(2)
-        mixed = self.mix(torch.cat(views, 1))  # side by side: one P for both
+        sample = self.context.sample(graph, self._rows(graph.num_nodes))
+        mixed = self.mix(torch.cat(views, 1), sample)  # side by side: one P for both
         one, two = (self.projector(part) for part in mixed.chunk(2, 1))
-        return {"contrast": (self._nce(one, two) + self._nce(two, one)) / 2}
+        return {"contrast": (self._nce(one, two, sample) + self._nce(two, one, sample)) / 2}
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output; the sketch is for training alone."""
         return self.encoder.embed(clean(self.scaled(graph)))
 
-    def mix(self, nodes: Nodes) -> Float[Tensor, "k d"]:
-        """The product with a fresh sketch of the node axis."""
+    def mix(self, nodes: Nodes, sample: Sample | None = None) -> Float[Tensor, "k d"]:
+        """The product with a fresh sketch of the node axis; with a sample, its rows alone."""
         rows = self._rows(len(nodes))
         if self.cfg.sketch == "sparse":
-            return sparse_sketch(rows, len(nodes), nodes.device) @ nodes
+            return taken(sparse_sketch(rows, len(nodes), nodes.device) @ nodes, sample)
+        drawn = rows if sample is None else len(sample.nodes)  # any of them: all are alike
         if self._is_small(len(nodes)):
-            return torch.randn(rows, len(nodes), device=nodes.device) / math.sqrt(rows) @ nodes
+            return torch.randn(drawn, len(nodes), device=nodes.device) / math.sqrt(rows) @ nodes
         seed = int(torch.randint(2**62, ()))  # drawn again in the backward pass, from the seed
-        found: Tensor = _Sketched.apply(nodes, Gaussian(rows, len(nodes), seed))
+        found: Tensor = _Sketched.apply(nodes, Gaussian(drawn, len(nodes), seed, rows**-0.5))
         return found
 
     def _rows(self, nodes: int) -> int:
@@ -112,8 +118,14 @@ class Costa(Method):
         """Whether the whole sketch may be kept until the backward pass."""
         return self.cfg.sketch == "gaussian" and 4 * nodes * self._rows(nodes) <= BLOCK_BYTES
 
-    def _nce(self, one: Nodes, two: Nodes) -> Scalar:
-        return contrast(one, two, temperature=self.cfg.temperature, backend=self.backend)
+    def _nce(self, one: Nodes, two: Nodes, sample: Sample | None) -> Scalar:
+        return contrast(
+            one,
+            two,
+            temperature=self.cfg.temperature,
+            backend=self.context.backend,
+            sample=sample,
+        )
 
 
 @runtime_checkable
@@ -126,11 +138,12 @@ class Blocks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Gaussian:
-    """Independent normal entries of variance 1 / rows, a function of the seed."""
+    """Independent normal entries, a function of the seed."""
 
     rows: int
     nodes: int
     seed: int
+    spread: float  # their standard deviation
 
     def blocks(self, like: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Every row once, drawn again at every call."""
@@ -140,7 +153,7 @@ class Gaussian:
             block = slice(start, min(start + size, self.rows))
             shape = block.stop - start, self.nodes
             drawn = torch.randn(shape, generator=chance, dtype=like.dtype, device=like.device)
-            yield block, drawn.mul_(self.rows**-0.5)
+            yield block, drawn.mul_(self.spread)
 
 
 class _Sketched(torch.autograd.Function):

@@ -46,6 +46,7 @@ class Gca(Method):
     paper: ClassVar = "Zhu et al. 2021, https://arxiv.org/abs/2010.14945"
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
+    divides: ClassVar = True
     Config: ClassVar = GcaConfig
 
     def __init__(self, graph: Graph, cfg: GcaConfig, context: Context) -> None:

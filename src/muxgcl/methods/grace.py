@@ -43,6 +43,7 @@ class Grace(Method):
     paper: ClassVar = "Zhu et al. 2020, https://arxiv.org/abs/2006.04131"
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
+    divides: ClassVar = True
     Config: ClassVar = GraceConfig
 
     def __init__(self, graph: Graph, cfg: GraceConfig, context: Context) -> None:

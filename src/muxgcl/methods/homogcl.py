@@ -19,6 +19,9 @@ sends to, and an edge is divided by the roots of what its source sends and its t
 Departs from it: negatives are one all-pairs sum less the sums over edges, and saliency exists on
 edges alone; k-means runs on all nodes here (theirs, faiss, samples 256 a cluster), an empty cluster
 moves to a farthest node.
+
+With a sampled contrast only the all-pairs sum is sampled. All nodes are encoded and clustered, an
+anchor has all of its positives, and of its neighbours those are taken off that are keys.
 """
 
 from dataclasses import dataclass
@@ -31,9 +34,9 @@ from torch import Tensor
 from muxgcl.augment import Corrupt, both, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
-from muxgcl.kernels import negative_sum
+from muxgcl.kernels import Sample, negative_sum, taken
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.parts.edge_sums import edge_dot, row_sum
+from muxgcl.methods.parts.edge_sums import edge_dot, met_sum, row_sum
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector, unit_rows
@@ -80,11 +83,12 @@ class HomoGcl(Method):
     name: ClassVar = "homogcl"
     paper: ClassVar = "Li et al. 2023, https://arxiv.org/abs/2306.09614"
     cost: ClassVar = "quadratic"
+    samples: ClassVar = True
     Config: ClassVar = HomoGclConfig
 
     def __init__(self, graph: Graph, cfg: HomoGclConfig, context: Context) -> None:
         super().__init__()
-        self.cfg, self.backend = cfg, context.backend
+        self.cfg, self.context = cfg, context
         self.scaled = features_scaled(cfg.row_normalize)
         self.rates = Corrupt(cfg.drop_edges, cfg.mask_features, degrees="each")
         self.encoder = GCN(
@@ -106,7 +110,8 @@ class HomoGcl(Method):
         nodes = self.encoder.embed(clean(graph))
         centres = kmeans(nodes.detach(), cfg.clusters, cfg.cluster_steps)
         belonging = soft_clusters(nodes, centres, cfg.cluster_temperature)
-        contrast = self.contrast(graph.adjacency, one, two, kept.to(one.dtype), belonging)
+        sample = self.context.sample(graph)
+        contrast = self.contrast(graph.adjacency, one, two, kept.to(one.dtype), belonging, sample)
         return {
             "contrast": contrast,
             "clusters": cfg.alpha * disagreement(graph.adjacency, belonging),
@@ -123,12 +128,21 @@ class HomoGcl(Method):
         two: Nodes,
         kept: PerEdge,
         belonging: Belonging,
+        sample: Sample | None = None,
     ) -> Scalar:
-        """Mean over both views of -log(pos / (pos + neg)); `kept`: which edges each view has."""
+        """Mean over both views of -log(pos / (pos + neg)); `kept`: which edges each view has.
+
+        With a sample, the mean is over its anchors, and negatives are estimated from its keys.
+        """
         t, edges = self.cfg.temperature, kept.chunk(2)
-        stacked = torch.cat([one, two])
+        stacked = taken(torch.cat([one, two]), sample)
         others = negative_sum(
-            stacked, stacked, temperature=t, nodes=len(one), backend=self.backend
+            stacked,
+            stacked,
+            temperature=t,
+            nodes=len(stacked) // 2,
+            backend=self.context.backend,
+            sample=sample,
         ).chunk(2)
         own = (((one * two).sum(1) - 1) / t).exp()
         direction = unit_rows(belonging)
@@ -142,8 +156,12 @@ class HomoGcl(Method):
                 salient = salient / (row_sum(edges[v], adjacency) + 0.01)
             positive = (own + salient).clamp(min=torch.finfo(own.dtype).tiny)
             # a difference of sums: rounding must not turn "no negatives" into a negative number
-            far = (others[v] - row_sum(intra + inter, adjacency)).clamp(min=0)
-            losses.append(((positive + far + own).log() - positive.log()).mean())
+            far = (others[v] - met_sum(intra + inter, adjacency, sample)).clamp(min=0)
+            positive, twice = (
+                column if sample is None else column[sample.anchor_nodes]
+                for column in (positive, own)
+            )
+            losses.append(((positive + far + twice).log() - positive.log()).mean())
         return (losses[0] + losses[1]) / 2
 
 

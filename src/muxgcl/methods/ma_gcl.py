@@ -78,6 +78,7 @@ class MaGcl(Method):
     paper: ClassVar = "Gong et al. 2023, https://arxiv.org/abs/2212.07035"
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
+    divides: ClassVar = True
     Config: ClassVar = MaGclConfig
 
     def __init__(self, graph: Graph, cfg: MaGclConfig, context: Context) -> None:

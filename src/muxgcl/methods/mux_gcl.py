@@ -54,6 +54,7 @@ class MuxGcl(Method):
     paper: ClassVar = "Zhao et al. 2024, https://arxiv.org/abs/2409.08010"
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
+    divides: ClassVar = True
     Config: ClassVar = MuxGclConfig
 
     def __init__(self, graph: Graph, cfg: MuxGclConfig, context: Context) -> None:

@@ -108,6 +108,7 @@ class MuxHop(Method):
     paper: ClassVar = "ours, after Zhao et al. 2024, https://arxiv.org/abs/2409.08010"
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
+    divides: ClassVar = True
     kinds: ClassVar = True
     Config: ClassVar = MuxHopConfig
     steps: Tensor  # so far, for the average of the weights

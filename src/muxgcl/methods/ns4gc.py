@@ -13,6 +13,9 @@ graph, rows of length 1; the last epoch counts.
 
 Departs from the authors' code: self-loops and repeated edges of a graph are left out (theirs are
 edges like others).
+
+With a sampled contrast all nodes are encoded; the last term is an unbiased estimate, as it is
+linear in the sums.
 """
 
 from dataclasses import dataclass
@@ -21,9 +24,9 @@ from typing import ClassVar
 from muxgcl.augment import Corrupt, both, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
-from muxgcl.kernels import Backend, Sigmoid, pair_sum
+from muxgcl.kernels import Backend, Sample, Sigmoid, pair_sum, taken
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.parts.edge_sums import edge_dot
+from muxgcl.methods.parts.edge_sums import edge_dot, met_sum
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import unit_rows
@@ -61,11 +64,12 @@ class Ns4gc(Method):
     name: ClassVar = "ns4gc"
     paper: ClassVar = "Liu et al. 2024, https://arxiv.org/abs/2408.03765"
     cost: ClassVar = "quadratic"
+    samples: ClassVar = True
     Config: ClassVar = Ns4gcConfig
 
     def __init__(self, graph: Graph, cfg: Ns4gcConfig, context: Context) -> None:
         super().__init__()
-        self.cfg, self.backend = cfg, context.backend
+        self.cfg, self.context = cfg, context
         self.above = Sigmoid(cfg.threshold, cfg.temperature)
         self.scaled = features_scaled(cfg.row_normalize)
         self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
@@ -82,7 +86,14 @@ class Ns4gc(Method):
         """The node itself, its neighbours, all others."""
         views = both(self.scaled(graph), self.views)
         one, two = unit_rows(self.encoder.embed(views)).chunk(2)
-        own, near, far = similarities(one, two, graph.adjacency, self.above, backend=self.backend)
+        own, near, far = similarities(
+            one,
+            two,
+            graph.adjacency,
+            self.above,
+            backend=self.context.backend,
+            sample=self.context.sample(graph),
+        )
         return {
             "self": -own,
             "neighbours": -self.cfg.neighbors * near,
@@ -95,12 +106,22 @@ class Ns4gc(Method):
 
 
 def similarities(
-    one: Nodes, two: Nodes, adjacency: Adjacency, above: Sigmoid, *, backend: Backend = "auto"
+    one: Nodes,
+    two: Nodes,
+    adjacency: Adjacency,
+    above: Sigmoid,
+    *,
+    backend: Backend = "auto",
+    sample: Sample | None = None,
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """Mean similarity to oneself and on edges, and the mean of `above` on all other pairs."""
+    """Mean similarity to oneself and on edges, and the mean of `above` on all other pairs.
+
+    With a sample, the last one is estimated.
+    """
     nodes, edges = len(one), len(adjacency.col) - len(one)
     cosine, apart = edge_dot(one, two, adjacency), ~adjacency.loop
     near = (cosine * apart).sum() / max(edges, 1)
-    pairs = pair_sum(one, two, above, backend=backend).sum()
-    far = (pairs - (above.value(cosine) * apart).sum()) / max(nodes * (nodes - 1) - edges, 1)
+    pairs = pair_sum(taken(one, sample), taken(two, sample), above, backend=backend, sample=sample)
+    others = pairs - met_sum(above.value(cosine) * apart, adjacency, sample)  # of each anchor
+    far = others.mean() * (nodes / max(nodes * (nodes - 1) - edges, 1))
     return (one * two).sum() / nodes, near, far

@@ -17,6 +17,10 @@ negatives j with the largest $B_{ij}$ and $j'$ a permutation of them, drawn anew
 used as it is (not transposed) for view 2 and within views. Views are GCA's, by eigenvector
 centrality, unless `centrality` says otherwise.
 
+With a sampled contrast `weight` estimates its sums; $\bar B_i$ is that of all nodes. Until the
+switch every step still encodes all nodes, since B is made of their rows; the mean of B over all
+pairs is computed once. `mix` looks for the hardest of all nodes, and is refused.
+
 Departs from the authors' code: B is not stored, but computed from the two tables of that moment and
 a curve of 4097 points; the mixture is handled in logarithms and its components ordered by mean; the
 switch comes after a share of the training (theirs: epoch 400 of 2000 to 2500).
@@ -24,7 +28,7 @@ switch comes after a share of the training (theirs: epoch 400 of 2000 to 2500).
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -34,7 +38,7 @@ from torch.utils.checkpoint import checkpoint
 from muxgcl.augment import Corrupt, both, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import contrast, negative_sum
+from muxgcl.kernels import Sample, contrast, negative_sum, taken
 from muxgcl.kernels.reference import info_nce
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.centrality import adaptive_views, drop_weights
@@ -86,11 +90,14 @@ class ProGcl(Method):
     name: ClassVar = "progcl"
     paper: ClassVar = "Xia et al. 2022, https://arxiv.org/abs/2110.02027"
     cost: ClassVar = "quadratic"
+    samples: ClassVar = True
     Config: ClassVar = ProGclConfig
 
     def __init__(self, graph: Graph, cfg: ProGclConfig, context: Context) -> None:
         super().__init__()
-        self.cfg, self.backend = cfg, context.backend
+        self.cfg, self.context = cfg, context
+        if cfg.mode == "mix" and context.sampling:
+            raise UserError("progcl with mode mix has no sampled contrast; mode weight has one")
         self.milestones = (max(1, round(cfg.warm_up * context.epochs)),)  # epochs of GRACE
         self.capturable = cfg.mode == "weight"  # `mix` finds its hardest negatives on the way
         self.scaled = features_scaled(cfg.row_normalize)
@@ -106,10 +113,12 @@ class ProGcl(Method):
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """GRACE before the switch, hardness-aware after it."""
-        unit = self._encode(graph)
-        if not self.hardness.known:
-            self.hardness.remember(*unit.chunk(2))
-        return {"contrast": self.contrast(unit)}
+        sample = self.context.sample(graph)
+        if self.hardness.known:
+            return {"contrast": self.contrast(self._encode(graph, sample), sample)}
+        unit = self._encode(graph)  # of all nodes: B is made of them
+        self.hardness.remember(*unit.chunk(2))
+        return {"contrast": self.contrast(taken(unit, sample), sample)}
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output."""
@@ -119,19 +128,23 @@ class ProGcl(Method):
         """At the switch, freeze the hardness that the last step's similarities show."""
         self.hardness.fit(self.cfg.false_share, self.cfg.fit_steps)
 
-    def contrast(self, unit: Nodes) -> Scalar:
-        """The mean loss of both views' unit rows, stacked."""
-        t, n, backend = self.cfg.temperature, len(unit) // 2, self.backend
+    def contrast(self, unit: Nodes, sample: Sample | None = None) -> Scalar:
+        """The mean loss of both views' unit rows, stacked; of a sample's nodes, if there is one."""
+        t, n = self.cfg.temperature, len(unit) // 2
+        how: dict[str, Any] = {"nodes": n, "backend": self.context.backend, "sample": sample}
         if not self.hardness.known:
-            return contrast(unit, unit, temperature=t, nodes=n, backend=backend)
-        weight = self.hardness.weight if self.cfg.mode == "weight" else None
-        negatives = negative_sum(unit, unit, weight, temperature=t, nodes=n, backend=backend)
-        if self.cfg.mode == "weight":
-            negatives = negatives / self.hardness.row_mean.repeat(2)
+            return contrast(unit, unit, temperature=t, **how)
+        weigh = self.cfg.mode == "weight"
+        weight, mean = self.hardness.of(sample)
+        negatives = negative_sum(unit, unit, weight if weigh else None, temperature=t, **how)
+        twin = unit.roll(n, 0)  # the same nodes in the other view
+        if sample is not None:
+            unit, twin, mean = (sample.take_own(rows) for rows in (unit, twin, mean))
+        if weigh:
+            negatives = negatives / mean.flatten().repeat(2)
         else:
             one, two = unit.chunk(2)
             negatives = negatives + torch.cat([self._mixed(one, two), self._mixed(two, one)])
-        twin = unit.roll(n, 0)  # the same nodes in the other view
         return info_nce(unit, twin, negatives, temperature=t).mean()
 
     def _mixed(self, one: Nodes, two: Nodes) -> PerNode:
@@ -144,13 +157,14 @@ class ProGcl(Method):
         parts = zip(one.split(size), columns.split(size), hardness.split(size), strict=True)
         return torch.cat([again(*part) for part in parts])
 
-    def _encode(self, graph: Graph) -> Nodes:
+    def _encode(self, graph: Graph, sample: Sample | None = None) -> Nodes:
         scaled = self.scaled(graph)
         if self.drop_weights is None:
             views = both(scaled, self.rates)
         else:
             views = adaptive_views(scaled, self.drop_weights(graph), self.rates)
-        return self.projector(self.encoder.embed(views))
+        (nodes,) = self.encoder(views, (), sample).values()
+        return self.projector(nodes)
 
 
 def mixed_sum(

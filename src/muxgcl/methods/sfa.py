@@ -60,6 +60,7 @@ class Sfa(Method):
     paper: ClassVar = "Zhang et al. 2023, https://arxiv.org/abs/2212.01026"
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
+    divides: ClassVar = True
     Config: ClassVar = SfaConfig
 
     def __init__(self, graph: Graph, cfg: SfaConfig, context: Context) -> None:

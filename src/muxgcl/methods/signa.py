@@ -20,6 +20,9 @@ normalisation, in this order; the embedding is its output, without the projector
 propagation. As in the authors' code a node is its own positive, layer normalisation is always on
 (their option to turn it off never arrives), and the last epoch counts. Departs from it: a node that
 is joined to all others has no negatives instead of 0/0.
+
+With a sampled contrast all nodes are encoded and have all their neighbours; the second term is an
+unbiased estimate, as it is linear in the sums.
 """
 
 from dataclasses import dataclass, replace
@@ -30,9 +33,9 @@ import torch
 from muxgcl.augment import View, clean, drop_entries
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
-from muxgcl.kernels import Backend, LogGap, pair_sum
+from muxgcl.kernels import Backend, LogGap, Sample, pair_sum, taken
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.parts.edge_sums import edge_dot, row_sum
+from muxgcl.methods.parts.edge_sums import edge_dot, met_sum, row_sum
 from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
 from muxgcl.nn.adam import Adam
 from muxgcl.nn.perceptron import Perceptron
@@ -71,11 +74,12 @@ class Signa(Method):
     name: ClassVar = "signa"
     paper: ClassVar = "Sun et al. 2025, https://arxiv.org/abs/2412.09261"
     cost: ClassVar = "quadratic"
+    samples: ClassVar = True
     Config: ClassVar = SignaConfig
 
     def __init__(self, graph: Graph, cfg: SignaConfig, context: Context) -> None:
         super().__init__()
-        self.cfg, self.backend = cfg, context.backend
+        self.cfg, self.context = cfg, context
         self.scaled = features_scaled(cfg.row_normalize)
         self.view = OfGraph(self._undamaged)
         self.encoder = Perceptron(
@@ -99,7 +103,8 @@ class Signa(Method):
         adjacency = graph.adjacency
         chance = torch.rand(len(adjacency.col), device=graph.device)
         kept = ((chance >= self.cfg.mask_neighbors) & ~adjacency.loop).to(rows.dtype)
-        return contrast(rows, adjacency, kept, backend=self.backend)
+        sample = self.context.sample(graph)
+        return contrast(rows, adjacency, kept, backend=self.context.backend, sample=sample)
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output, nothing dropped."""
@@ -111,16 +116,27 @@ class Signa(Method):
 
 
 def contrast(
-    rows: Nodes, adjacency: Adjacency, kept: PerEdge, *, backend: Backend = "auto"
+    rows: Nodes,
+    adjacency: Adjacency,
+    kept: PerEdge,
+    *,
+    backend: Backend = "auto",
+    sample: Sample | None = None,
 ) -> dict[str, Scalar]:
-    """The two terms of the objective; `kept` is 1 where an edge is a positive, 0 on loops."""
+    """The two terms of the objective; `kept` is 1 where an edge is a positive, 0 on loops.
+
+    With a sample, the second one is estimated.
+    """
     gap = LogGap(EPSILON)
     cosine = edge_dot(rows, rows, adjacency)
     count = row_sum(kept, adjacency)
     near = (kept + adjacency.loop) * ((1 + cosine) / 2 + EPSILON).log()
-    others = pair_sum(rows, rows, gap, backend=backend)
-    far = others - row_sum(kept * gap.value(cosine), adjacency)
+    some = taken(rows, sample)
+    others = pair_sum(some, some, gap, backend=backend, sample=sample)
+    far = others - met_sum(kept * gap.value(cosine), adjacency, sample)
     negatives = (len(rows) - 1 - count).clamp(min=1)
+    if sample is not None:
+        negatives = negatives[sample.anchor_nodes]
     return {
         "neighbours": -(row_sum(near, adjacency) / (count + 1)).mean(),
         "others": -(far / negatives).mean(),

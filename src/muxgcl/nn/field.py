@@ -12,6 +12,7 @@ it always; a GPU where the whole graph's tables would be large.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from jaxtyping import Float, Int
@@ -146,6 +147,19 @@ def in_blocks(
         return network(rows)
     blocks = rows.tensor_split(-(-len(rows) // size))
     return torch.cat([checkpoint(network, some, use_reentrant=False) for some in blocks])
+
+
+def projected(view: View, weight: Float[Tensor, "f h"], rows: Rows) -> Float[Tensor, "n h"]:
+    """These rows of `View.project`, of sparse features; ascending, so that views stay together."""
+    assert isinstance(view.features, SparseMatrix)
+    nodes, kept = view.features.shape[0], view.kept_columns
+    views = (rows // nodes).bincount(minlength=1).tolist()  # how many rows each one has
+    masks = [kept] * len(views) if kept is None or kept.ndim == 1 else list(kept)
+    parts = []
+    for part, mask in zip((rows % nodes).split(views), masks, strict=False):
+        masked = weight if mask is None else weight * mask[:, None]
+        parts.append(cast(SparseMatrix, rows_of(view.features, part)) @ masked)
+    return torch.cat(parts)
 
 
 def inputs(view: View, rows: Rows) -> Float[Tensor, "n f"]:

@@ -22,7 +22,7 @@ from muxgcl.augment import View
 from muxgcl.errors import UserError
 from muxgcl.kernels import Selection, taken
 from muxgcl.nn.bias import add_bias
-from muxgcl.nn.field import Field, inputs
+from muxgcl.nn.field import Field, inputs, projected
 from muxgcl.shapes import Nodes, Scale
 
 Activation = Literal["relu", "prelu", "rrelu", "elu", "selu", "none"]
@@ -125,10 +125,10 @@ class GCN(nn.Module):
             if 0 in wanted:
                 found[0] = self._carry(field.wanted(table, 0), start=0)
         else:
-            mixed = view.project(self.weights[0])
-            hidden = field.hops[0] @ mixed[field.rows[0]]
+            mixed = projected(view, self.weights[0], field.rows[0])
+            hidden = field.hops[0] @ mixed
             if 0 in wanted:
-                found[0] = self._carry(mixed[rows], start=1)
+                found[0] = self._carry(field.wanted(mixed, 0), start=1)
         hidden = self._layer(hidden, self.biases[0], 1)
         for k in range(1, last):
             if k in wanted:

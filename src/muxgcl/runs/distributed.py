@@ -101,8 +101,8 @@ def _why(error: Exception, world: int, timeout: float) -> str:
 def check(workers: Workers, plan: Plan, graph: Graph) -> None:
     """Find what cannot work before anything is trained."""
     kind = METHODS[plan.method]
-    if not kind.samples:
-        able = ", ".join(name for name, kind in METHODS.items() if kind.samples)
+    if not kind.divides:
+        able = ", ".join(name for name, kind in METHODS.items() if kind.divides)
         raise UserError(f"{plan.method} cannot be divided among workers; these can: {able}")
     nodes = min(plan.anchors or graph.num_nodes, graph.num_nodes)
     if workers.world > nodes:

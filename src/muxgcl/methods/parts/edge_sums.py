@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from muxgcl.graph import Adjacency
+from muxgcl.kernels import PerAnchor, Sample
 from muxgcl.shapes import Nodes, PerEdge, PerNode
 from muxgcl.sparse import Csr
 
@@ -26,6 +27,18 @@ def row_sum(values: PerEdge, adjacency: Adjacency) -> PerNode:
     """The sum over every node's edges."""
     found: Tensor = _RowSum.apply(values, adjacency)
     return found
+
+
+def met_sum(values: PerEdge, adjacency: Adjacency, sample: Sample | None) -> PerAnchor:
+    """What an estimated sum over all other nodes has from the anchors' neighbours.
+
+    That is the sum over those that are keys, each counted as often as the estimate does. Without a
+    sample it is the sum over every node's edges.
+    """
+    if sample is None:
+        return row_sum(values, adjacency)
+    met = row_sum(values * sample.is_key(adjacency.col), adjacency)
+    return met[sample.anchor_nodes] * sample.lift.to(met.dtype)
 
 
 class _EdgeDot(torch.autograd.Function):

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from muxgcl.kernels import PairWeight
+from muxgcl.kernels import PairWeight, Sample, taken
 from muxgcl.methods.parts.beta_mixture import BetaMixture
 from muxgcl.shapes import Nodes
 
@@ -45,6 +45,13 @@ class Hardness(nn.Module):
     def weight(self) -> PairWeight:
         """B as the contrast takes it."""
         return PairWeight(self.rows, self.cols, curve=self.curve)
+
+    def of(self, sample: Sample | None) -> tuple[PairWeight, Float[Tensor, "n 1"]]:
+        """B and its means over all other nodes; with a sample, of its nodes alone."""
+        rows, cols, mean = (
+            taken(table, sample) for table in (self.rows, self.cols, self.row_mean[:, None])
+        )
+        return PairWeight(rows, cols, curve=self.curve), mean
 
     @torch.no_grad()
     def remember(self, one: Nodes, two: Nodes) -> None:
