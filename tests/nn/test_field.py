@@ -13,7 +13,7 @@ from muxgcl.methods import Method
 from muxgcl.nn.field import WHOLE, Field, in_blocks, in_part, inputs, neighbours
 from muxgcl.nn.gcn import GCN
 from muxgcl.runs.plan import Plan, build
-from muxgcl.sparse import compress
+from muxgcl.sparse import SparseMatrix, compress
 
 DATA = planted(nodes=40, isolated=2)
 DENSE = DATA.clone()
@@ -51,6 +51,27 @@ def test_sparse_and_dense_features_take_both_ways() -> None:
     view = clean(graph)
     assert_close(encoder(view, None, sample)[0], encoder(view)[0][sample.nodes])
     assert_close(encoder(view, None, sample)[2], encoder(view)[2][sample.nodes])
+
+
+def test_only_rows_that_a_sample_depends_on_are_multiplied(monkeypatch) -> None:
+    """Sparse features, two views with masks of their own: the numbers of the whole graph."""
+    edges = torch.stack([torch.arange(39), torch.arange(1, 40)])
+    graph = Graph.from_data(type(DATA)(x=torch.eye(40), edge_index=edges))
+    assert not isinstance(graph.features, torch.Tensor)
+    view = both(graph, [Corrupt(0.0, 0.3), Corrupt(0.0, 0.6)])
+    encoder, sample = GCN(40, 6), Sample(torch.tensor([20, 7]), 2, 2, 40)
+    want = {k: sample.take(table) for k, table in encoder(view).items()}
+    seen = []
+    real = SparseMatrix.__matmul__
+
+    def watched(self: SparseMatrix, dense: torch.Tensor) -> torch.Tensor:
+        seen.append(self.shape)
+        return real(self, dense)
+
+    monkeypatch.setattr(SparseMatrix, "__matmul__", watched)
+    assert_close(encoder(view, None, sample), want)
+    assert (40, 40) not in seen
+    assert seen[:2] == [(10, 40), (10, 40)]  # two hops around two nodes of a path, in each view
 
 
 def test_a_path_is_seen_one_hop_further_a_layer() -> None:

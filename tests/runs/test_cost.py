@@ -14,7 +14,7 @@ from muxgcl.methods import total
 from muxgcl.runs import cost
 from muxgcl.runs.cost import Cost, Rates, calibrate, check_memory, choose_sampling, estimate
 from muxgcl.runs.plan import Plan, build
-from muxgcl.runs.work import Shape, of_epoch
+from muxgcl.runs.work import Shape, of_epoch, walking
 from muxgcl.seeding import seeded
 from muxgcl.sparse import Csr
 
@@ -100,6 +100,37 @@ def test_counts_of_grace_are_those_of_its_one_scale(monkeypatch: pytest.MonkeyPa
     work, shape = of_epoch(plan("grace"), graph), Shape.of(plan("grace"), graph)
     found = work.flops + work.pairs * 4 * shape.projection[1]
     assert found == pytest.approx(want, rel=0.1)
+
+
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("layers", [2, 3])
+@pytest.mark.parametrize("sample", [None, 50])
+def test_products_and_steps_of_ma_gcl_are_counted(
+    features: str, layers: int, sample: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {"width": 24, "layers": layers, "steps_one": (0, 1), "steps_two": (0, 7)}
+    graph = GRAPHS[features]
+    sizes = {"anchors": sample, "keys": sample}
+    made = Plan.make("ma-gcl", "quick", overrides=values, device="cpu", **sizes)
+    want = counted(made, graph, monkeypatch)
+    work = of_epoch(made, graph)
+    assert work.flops + work.pairs * 4 * 24 == pytest.approx(want, rel=0.1)
+    # (0, 1) steps are one product a layer, (0, 7) are 29 / 8 on average
+    read = 2 * layers * (1 + 29 / 8) * len(graph.adjacency.col) * 24
+    if features == "sparse":
+        read += 4 * len(graph.features.matrix.col) * 24
+    assert work.gathers == pytest.approx(read)
+
+
+def test_memory_of_walks_grows_by_the_tables_of_nodes_alone() -> None:
+    """Beside them 16 bytes for each node that a walk meets."""
+    small, large = (Graph.from_data(planted(nodes=n, degree=4)) for n in (40_000, 80_000))
+    made = plan()
+    found = [walking(made, g, Shape.of(made, g)) for g in (small, large)]
+    edges = len(large.adjacency.col) - len(small.adjacency.col)
+    nodes = 40_000 * (4 * 5 * 8 + 16 * made.settings.walk_length)
+    assert found[1] - found[0] == pytest.approx(nodes + 24 * edges)
+    assert walking(plan("grace"), small, Shape.of(plan("grace"), small)) == 0
 
 
 def test_pairs_grow_with_the_square_of_the_nodes_and_a_sample_has_its_own() -> None:

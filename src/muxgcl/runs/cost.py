@@ -23,7 +23,7 @@ from muxgcl.runs.auto import LARGE
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.score_work import Judging, scoring
-from muxgcl.runs.work import COUNTED, NUMBER, Shape, Work, embedding, of_epoch, tables
+from muxgcl.runs.work import COUNTED, NUMBER, Shape, Work, embedding, of_epoch, tables, walking
 from muxgcl.seeding import seeded
 from muxgcl.sparse import SparseMatrix
 from muxgcl.tensors import Tensors
@@ -181,7 +181,7 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
     here = torch.cuda.memory_allocated() if on_gpu else resident()
     training = NUMBER * BACKWARD * work.kept
     needed = max(training, embedding(plan, graph, shape)) + NUMBER * 5 * work.weights
-    needed += tables(graph, shape)
+    needed = max(needed + tables(graph, shape), walking(plan, graph, shape))
     prepare *= plan.members  # each has a seed, and so an affinity, of its own
     total = plan.members * plan.train.epochs * epoch + prepare
     return Cost(total, here + needed, prepare, "GPU" if on_gpu else "CPU")

@@ -10,6 +10,7 @@ times (two products for the first layer, three for each other one: forward and t
 propagates (edges x width) both ways and contrasts (anchors x keys) pairs at every scale. With a
 sample the rows of each layer are those that the sample depends on (`nn/field.py`). A perceptron
 sees all rows that its hops start from, and the projector's first product comes before the hops.
+`ma-gcl` propagates a random number of times in each layer: the mean is counted.
 """
 
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from itertools import pairwise
 
 from torch import Tensor
 
+from muxgcl.affinity.skipgram import MOST_BATCHES, PIECE, SHARED_NEGATIVES
 from muxgcl.augment import stacked_propagation
 from muxgcl.graph import Graph
 from muxgcl.kernels import Sample
@@ -27,11 +29,12 @@ from muxgcl.runs.plan import Plan
 from muxgcl.seeding import seeded
 from muxgcl.sparse import index_dtype
 
-COUNTED = ("mux-gcl", "mux-hop", "grace", "gca", "sfa")  # methods that this counts
+COUNTED = ("mux-gcl", "mux-hop", "grace", "gca", "sfa", "ma-gcl")  # methods that this counts
 NUMBER = 4  # bytes
 DROPOUT = 3  # what drawing a random number costs, in numbers read and written
 EDGE = 12  # the same for an entry of a view's adjacency: its mask, its weight, its degrees
 LOOSE_EDGE = 120  # where rows of it are taken out: it is compressed anew
+LOOSE_ENTRY = 8  # the same for an entry of sparse features
 BLOCK = 16  # the same for bias, PReLU and norm, forward and backward
 
 
@@ -67,7 +70,8 @@ class Shape:
         """From a plan's settings."""
         cfg, hop = plan.settings, plan.method == "mux-hop"
         last = cfg.hops if hop else cfg.layers
-        between = [cfg.hidden] * (cfg.depth - 1) if hop else [2 * cfg.width] * (last - 1)
+        hidden = cfg.width if plan.method == "ma-gcl" else 2 * cfg.width
+        between = [cfg.hidden] * (cfg.depth - 1) if hop else [hidden] * (last - 1)
         weights = getattr(cfg, "scale_weights", [0] * last + [1])
         scales = tuple(k for k, weight in enumerate(weights) if weight > 0)
         out = getattr(cfg, "projection_out", None) or cfg.width
@@ -75,7 +79,7 @@ class Shape:
         return cls(
             (graph.num_features, *between, cfg.width),
             scales,
-            (cfg.projection, out),
+            (getattr(cfg, "projection", 0), out),
             cfg.affinity_width if weighted else 0,
             last,
             len(scales) ** (2 if hop and cfg.anchors == "all" else 1),
@@ -85,6 +89,8 @@ class Shape:
 def of_epoch(plan: Plan, graph: Graph) -> Work:
     """Everything that one epoch of this plan does."""
     shape = Shape.of(plan, graph)
+    if plan.method == "ma-gcl":
+        return _filters(plan, graph, shape)
     encoder = _perceptron if plan.method == "mux-hop" else _encoder
     work = encoder(plan, graph, shape) + _head(plan, graph, shape)
     directed = graph.kinds is not None and graph.kinds.directed  # once along, once against
@@ -128,7 +134,7 @@ def _in_part(plan: Plan, graph: Graph, sampled: Sample | None) -> bool:
     if plan.method == "mux-hop":
         worth = in_part(device, 2 * graph.num_nodes, Shape.of(plan, graph).widths[1:])
     else:
-        worth = device.type == "cpu" and plan.method != "sfa"
+        worth = device.type == "cpu" and plan.method not in ("sfa", "ma-gcl")
     return sampled is not None and worth
 
 
@@ -200,11 +206,37 @@ def _blocks(
     return (share, 1) if share < 1 else (1.0, 0)
 
 
+def _filters(plan: Plan, graph: Graph, shape: Shape) -> Work:
+    """MA-GCL: all nodes are encoded, view by view, and nothing is projected."""
+    cfg, n, entries = plan.settings, graph.num_nodes, len(graph.adjacency.col)
+    rows, w = 2 * n, shape.widths[-1]
+    spans = [range(low, high + 1) for low, high in (cfg.steps_one, cfg.steps_two)]
+    steps = sum(sum(max(1, c) for c in span) / len(span) for span in spans)  # of a layer
+    # each step weighs the edges anew, both ways
+    layer = Work(
+        gathers=2 * steps * entries * w,
+        touches=steps * (4 * n * w + 6 * entries),
+        kept=steps * 2 * entries + 2 * rows * w,
+    )
+    work = _views(graph, in_part=False) + Work(weights=shape.widths[0] * w)
+    if isinstance(graph.features, Tensor):
+        work += Work(flops=4 * rows * shape.widths[0] * w)
+    else:
+        work += Work(gathers=4 * len(graph.features.matrix.col) * w)
+    for k in range(shape.last):
+        between = Work(flops=6 * rows * w * w, touches=6 * rows * w, weights=w * w)
+        work += layer + between if k else layer
+    anchors, keys = (min(count or n, n) for count in (plan.anchors, plan.keys))
+    met = 2 * max(anchors, keys)
+    return work + Work(touches=14 * met * w, pairs=anchors * keys, kept=5 * met * w)
+
+
 def _first_layer(graph: Graph, h: int, rows: list[int], entries: int, in_part: bool) -> Work:
     f, tables = graph.num_features, Work(touches=6 * rows[1] * h, kept=2 * rows[1] * h)
     if not isinstance(graph.features, Tensor):
-        filled = 2 * len(graph.features.matrix.col)
-        return tables + Work(gathers=2 * (filled + entries) * h, weights=f * h)
+        filled = rows[0] * len(graph.features.matrix.col) / graph.num_nodes  # in these rows
+        taken = Work(touches=LOOSE_ENTRY * filled, kept=4 * filled) if in_part else Work()
+        return tables + taken + Work(gathers=2 * (filled + entries) * h, weights=f * h)
     if in_part:  # (A X) W: few rows, and X is copied
         return tables + Work(
             flops=4 * rows[1] * f * h,
@@ -237,6 +269,20 @@ def tables(graph: Graph, shape: Shape) -> float:
     patches = (shape.last + 1) * graph.num_nodes * shape.affinity * NUMBER
     index = index_dtype(edges, 2 * graph.num_nodes).itemsize
     return edges * (4 * index + 3 * NUMBER) + patches
+
+
+def walking(plan: Plan, graph: Graph, shape: Shape) -> float:
+    """Bytes of training on walks, before the first epoch: a table with its gradient and moments."""
+    if not shape.affinity or plan.settings.affinity == "vgae":
+        return 0.0
+    cfg, width = plan.settings, shape.affinity
+    batch = -(-graph.num_nodes // MOST_BATCHES)
+    if pick_device(plan.device).type == "cpu":
+        batch = min(batch, PIECE)
+    length = cfg.walk_length
+    walked = 2 * 8 * graph.num_nodes * length + 3 * 8 * len(graph.adjacency.col)
+    at_once = batch * length * (6 * width + 4 * length + SHARED_NEGATIVES)
+    return NUMBER * (5 * graph.num_nodes * width + at_once) + walked
 
 
 def embedding(plan: Plan, graph: Graph, shape: Shape) -> float:
