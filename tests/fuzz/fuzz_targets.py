@@ -62,6 +62,17 @@ def _parquet(folder: Path) -> None:
         (folder / f"{name}.csv").unlink()
 
 
+def _arrow(folder: Path) -> None:
+    import pyarrow.csv
+    from pyarrow.feather import write_feather
+
+    write_files(folder)
+    for name, how in (("edges", "uncompressed"), ("nodes", "lz4")):
+        table = pyarrow.csv.read_csv(folder / f"{name}.csv")
+        write_feather(table, folder / f"{name}.arrow", compression=how)
+        (folder / f"{name}.csv").unlink()
+
+
 def _numpy(folder: Path) -> None:
     (folder / "edges.csv").write_text("\n".join(f"{i},{(i * 7 + 1) % 30}" for i in range(30)))
     ids, label = np.array([str(i) for i in range(30)]), np.arange(30) % 3
@@ -287,8 +298,9 @@ def _raw(name: str) -> Callable[[Path], None]:
 
 
 TARGETS = (
-    Target("csv", 0.06, _csv, sane, everything),
-    Target("parquet", 0.05, _parquet, sane, everything),
+    Target("csv", 0.05, _csv, sane, everything),
+    Target("parquet", 0.04, _parquet, sane, everything),
+    Target("arrow", 0.02, _arrow, sane, everything),
     Target("npz of nodes", 0.05, _numpy, sane, everything, inside=True),
     Target("npz of a graph", 0.05, _benchmark, _only("*.npz"), everything, inside=True),
     Target("graphml", 0.03, _xml("graphml"), _only("*.graphml"), everything),

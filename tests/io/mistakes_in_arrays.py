@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 from mistake_cases import Mistakes, edges, features, npy_header, npz
+from pyarrow.feather import write_feather
 
 from muxgcl.io.load import load
 
@@ -49,6 +50,53 @@ def _(patch: pytest.MonkeyPatch) -> object:
     pq.write_table(pa.table({"source": same, "target": same}), "edges.parquet")
     assert Path("edges.parquet").stat().st_size < 10_000
     return load("edges.parquet")
+
+
+@mistake("a truncated Arrow file")
+def _(patch: pytest.MonkeyPatch) -> object:
+    pd.DataFrame({"source": range(99), "target": range(1, 100)}).to_feather("edges.arrow")
+    whole = Path("edges.arrow").read_bytes()
+    Path("edges.arrow").write_bytes(whole[: len(whole) // 2])
+    return load("edges.arrow")
+
+
+@mistake("another file with an Arrow file's name")
+def _(patch: pytest.MonkeyPatch) -> object:
+    Path("edges.feather").write_bytes(b"FEA1 and so on")
+    return load("edges.feather")
+
+
+@mistake("an Arrow file with a damaged message")
+def _(patch: pytest.MonkeyPatch) -> object:
+    pd.DataFrame({"source": range(99), "target": range(1, 100)}).to_feather("edges.arrow")
+    whole = bytearray(Path("edges.arrow").read_bytes())
+    whole[8:16] = bytes(8)  # the stream seems to end before it begins
+    Path("edges.arrow").write_bytes(whole)
+    return load("edges.arrow")
+
+
+@mistake("Arrow without pyarrow")
+def _(patch: pytest.MonkeyPatch) -> object:
+    patch.setitem(sys.modules, "pyarrow", None)
+    Path("edges.arrow").write_bytes(b"ARROW1")
+    return load("edges.arrow")
+
+
+@mistake("an Arrow column of lists")
+def _(patch: pytest.MonkeyPatch) -> object:
+    table = pa.table({"id": [0, 1, 2], "v": [[1.0], [2.0], [3.0]]})
+    write_feather(table, "nodes.feather")
+    return features("nodes.feather")
+
+
+@mistake("a small Arrow file of very many rows")
+def _(patch: pytest.MonkeyPatch) -> object:
+    patch.setenv("MUXGCL_MAX_BYTES", "1000000")
+    same = pa.array(np.zeros(1_000_000, np.int64))
+    table = pa.table({"source": same, "target": same})
+    write_feather(table, "edges.feather", compression="zstd")
+    assert Path("edges.feather").stat().st_size < 30_000
+    return load("edges.feather")
 
 
 @mistake("an array of Python objects")

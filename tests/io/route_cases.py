@@ -113,6 +113,16 @@ def parquet(frame: pd.DataFrame, path: Path) -> Path:
     return path
 
 
+def feather(frame: pd.DataFrame, path: Path) -> Path:
+    frame.to_feather(path)  # compressed
+    return path
+
+
+def arrow(frame: pd.DataFrame, path: Path) -> Path:
+    frame.to_feather(path, compression="uncompressed", chunksize=3)
+    return path
+
+
 def saved(path: Path, **arrays: Any) -> Path:
     np.savez_compressed(path, **arrays)
     return path

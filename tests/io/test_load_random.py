@@ -220,6 +220,14 @@ WHOLE = {
 WHOLE["g.parquet"] = saved(
     lambda path: pd.DataFrame({"a": [0, 1], "b": [1, 2]}).to_parquet(path), "g.parquet"
 )
+WHOLE |= {
+    "n.arrow": saved(lambda path: TABLE.to_feather(path, compression="uncompressed"), "n.arrow"),
+    "n.feather": saved(lambda path: TABLE.to_feather(path), "n.feather"),
+    "g.feather": saved(
+        lambda path: pd.DataFrame({"a": [0, 1], "b": [1, 2]}).to_feather(path), "g.feather"
+    ),
+}
+WHOLE["g.arrow"] = WHOLE["g.feather"]
 WHOLE |= {"n.pq": WHOLE["n.parquet"], "g.pq": WHOLE["g.parquet"]}
 
 

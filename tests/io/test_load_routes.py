@@ -12,9 +12,11 @@ import torch
 from route_cases import (
     NODES,
     Truth,
+    arrow,
     benchmark,
     csv,
     data_of,
+    feather,
     folder,
     matrix_frame,
     named,
@@ -72,6 +74,10 @@ TABLES: dict[str, Route] = {
     "parquet": lambda t, p: load(
         parquet(t.edges, p / "e.parquet"), features=parquet(t.nodes, p / "n.parquet")
     ),
+    "arrow": lambda t, p: load(
+        arrow(t.edges, p / "e.arrow"), features=feather(t.nodes, p / "n.feather")
+    ),
+    "folder of feather": lambda t, p: load(folder(t, p / "f", feather, ".feather")),
     "csv and parquet": lambda t, p: load(
         csv(t.edges, p / "e.csv"), features=parquet(t.nodes, p / "n.parquet")
     ),

@@ -11,6 +11,7 @@ import pytest
 import torch
 from cli_cases import ask
 from mistake_cases import npy_header
+from pyarrow.feather import write_feather
 from scipy.sparse import coo_array, save_npz
 
 from muxgcl.errors import UserError
@@ -84,6 +85,44 @@ def test_a_word_that_a_parquet_file_holds_once_and_repeats(tmp_path: Path) -> No
     (tmp_path / "edges.csv").write_text("0,1\n1,2\n")
     before = pyarrow.total_allocated_bytes()
     refused(tmp_path, "would take")
+    assert pyarrow.total_allocated_bytes() <= before + 20_000_000
+
+
+def test_a_word_that_an_arrow_file_holds_once_and_repeats(tmp_path: Path) -> None:
+    words = pyarrow.array([0] * 5000, pyarrow.int32())
+    column = pyarrow.DictionaryArray.from_arrays(words, pyarrow.array(["long " * 50_000]))
+    ids = pyarrow.array([str(i) for i in range(5000)])
+    write_feather(pyarrow.table({"id": ids, "text": column}), tmp_path / "nodes.feather")
+    (tmp_path / "edges.csv").write_text("0,1\n1,2\n")
+    before = pyarrow.total_allocated_bytes()
+    refused(tmp_path, "would take 1.3 GB")
+    assert pyarrow.total_allocated_bytes() <= before + 20_000_000
+
+
+@pytest.mark.parametrize("kind", ["zeros", "nulls", "codes", "ends"])
+def test_rows_that_an_arrow_file_declares_for_nothing(kind: str, tmp_path: Path) -> None:
+    """Compressed zeros, a column of nulls, words of another kind, runs: a small file, any rows."""
+    rows, file = 50_000_000, tmp_path / "nodes.arrow"
+    if kind == "zeros":
+        column = pyarrow.array(np.zeros(rows, np.int64))
+    elif kind == "nulls":
+        column = pyarrow.nulls(20 * rows)
+    elif kind == "codes":
+        word = pyarrow.array([b"long" * 50_000], pyarrow.binary())
+        codes = pyarrow.array(np.zeros(1000, np.int8))
+        column = pyarrow.DictionaryArray.from_arrays(codes, word)
+    else:
+        ends = pyarrow.array([rows], pyarrow.int32())
+        column = pyarrow.RunEndEncodedArray.from_arrays(ends, pyarrow.array([1.5]))
+    table = pyarrow.table({"id": column})
+    options = pyarrow.ipc.IpcWriteOptions(compression="zstd")
+    with pyarrow.ipc.new_file(file, table.schema, options=options) as writer:
+        writer.write_table(table)
+    assert file.stat().st_size < 500_000
+    (tmp_path / "edges.csv").write_text("0,1\n1,2\n")
+    del column, table
+    before = pyarrow.total_allocated_bytes()
+    refused(tmp_path, "would take" if kind in ("zeros", "nulls") else "expected numbers or text")
     assert pyarrow.total_allocated_bytes() <= before + 20_000_000
 
 

@@ -44,7 +44,7 @@ def neighbours(
 def links(
     run: o.RunFolder,
     pairs: Annotated[
-        Path, typer.Argument(metavar="PAIRS", help="Pairs of ids: .csv, .tsv or .parquet.")
+        Path, typer.Argument(metavar="PAIRS", help="Pairs of ids: .csv, .tsv, .parquet or .arrow.")
     ],
     out: Annotated[
         Path | None,

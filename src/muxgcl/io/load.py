@@ -50,7 +50,7 @@ def load(
     same ids as text give the same graph.
 
     Args:
-        source: an edge list (`.csv`, `.tsv`, `.txt`, `.parquet`), a folder with `edges.*` and maybe
+        source: an edge list (`.csv`, `.tsv`, `.parquet`, `.arrow`), a folder with `edges.*` and maybe
             `nodes.*`, a folder of arrays as `make_sbm` writes it, a folder of the Open Graph
             Benchmark (ogbn-arxiv, -products, -papers100M), a GNN-benchmark `.npz`, GraphML, GEXF;
             or a PyG `Data`, a NetworkX graph, an adjacency matrix (scipy's, or a square array), a

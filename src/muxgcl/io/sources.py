@@ -10,7 +10,7 @@ import torch
 from scipy.sparse import coo_array, issparse
 
 from muxgcl.errors import UserError
-from muxgcl.io import delimited, networks, parquet
+from muxgcl.io import arrow_file, delimited, networks, parquet
 from muxgcl.io.benchmark import read_graph_npz
 from muxgcl.io.edges import EdgeList, edge_list
 from muxgcl.io.frames import is_adjacency, is_frame, is_series, labels_frame, read_frame
@@ -22,7 +22,11 @@ from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.safety import check_file, listed, parsing
 from muxgcl.tensors import is_pyg
 
-TABLES = (*delimited.SUFFIXES, *parquet.SUFFIXES)
+COLUMNAR = {
+    **dict.fromkeys(parquet.SUFFIXES, parquet.read_parquet),
+    **dict.fromkeys(arrow_file.SUFFIXES, arrow_file.read_arrow),
+}
+TABLES = (*delimited.SUFFIXES, *COLUMNAR)
 NODES = (*TABLES, ".npy", ".npz")
 Read = tuple[EdgeList, NodeTable | None]  # edges, and nodes where the source brings them
 
@@ -75,8 +79,8 @@ def _text(path: Path, edges: EdgeColumns, _: NodeColumns, header: bool | None) -
     return edge_list(delimited.read_delimited(path, edges, header=header), edges), None
 
 
-def _parquet(path: Path, edges: EdgeColumns, *_: object) -> Read:
-    return edge_list(parquet.read_parquet(path, edges), edges), None
+def _columnar(path: Path, edges: EdgeColumns, *_: object) -> Read:
+    return edge_list(COLUMNAR[path.suffix.lower()](path, edges), edges), None
 
 
 def _npz(path: Path, *_: object) -> Read:
@@ -91,7 +95,7 @@ def _network(path: Path, edges: EdgeColumns, nodes: NodeColumns, *_: object) -> 
 # who reads a graph from a file of which suffix
 GRAPHS: dict[str, Callable[[Path, EdgeColumns, NodeColumns, bool | None], Read]] = {
     **dict.fromkeys(delimited.SUFFIXES, _text),
-    **dict.fromkeys(parquet.SUFFIXES, _parquet),
+    **dict.fromkeys(COLUMNAR, _columnar),
     ".npz": _npz,
     **dict.fromkeys(networks.SUFFIXES, _network),
 }
@@ -105,8 +109,8 @@ def read_nodes(source: Any, name: str, columns: NodeColumns, header: bool | None
     kind = path.suffix.lower()
     if kind in (".npy", ".npz"):
         return read_matrix_file(path, columns)
-    if kind in parquet.SUFFIXES:
-        table = parquet.read_parquet(path, columns)
+    if kind in COLUMNAR:
+        table = COLUMNAR[kind](path, columns)
     elif kind in delimited.SUFFIXES:
         table = delimited.read_delimited(path, columns, header=header)
     else:
