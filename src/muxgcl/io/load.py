@@ -50,8 +50,8 @@ def load(
     same ids as text give the same graph.
 
     Args:
-        source: an edge list (`.csv`, `.tsv`, `.parquet`, `.arrow`), a folder with `edges.*` and maybe
-            `nodes.*`, a folder of arrays as `make_sbm` writes it, a folder of the Open Graph
+        source: an edge list (`.csv`, `.tsv`, `.parquet`, `.arrow`), a folder with `edges.*` and
+            maybe `nodes.*`, a folder of arrays as `make_sbm` writes it, a folder of the Open Graph
             Benchmark (ogbn-arxiv, -products, -papers100M), a GNN-benchmark `.npz`, GraphML, GEXF;
             or a PyG `Data`, a NetworkX graph, an adjacency matrix (scipy's, or a square array), a
             pandas frame of edges, an edge index [2, edges] or one edge a row [edges, 2], a list of

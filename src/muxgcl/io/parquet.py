@@ -42,13 +42,13 @@ class _Parquet:
 
     def unpacked(self, wanted: set[str]) -> int:
         """Bytes once decompressed; run-length coding makes rows free, so their cells count too."""
-        metadata, total = self.file.metadata, 0
+        metadata, total, rows = self.file.metadata, 0, int(self.file.metadata.num_rows)
         for group in range(metadata.num_row_groups):
             for at in range(metadata.num_columns):
                 column = metadata.row_group(group).column(at)
                 if column.path_in_schema.split(".")[0] in wanted:
                     total += max(0, column.total_uncompressed_size)
-        return max(total, CELL_BYTES * metadata.num_rows * len(wanted))
+        return max(total, CELL_BYTES * rows * len(wanted))
 
     def iter_batches(self, size: int, columns: list[str]) -> Iterator[Any]:
         return iter(self.file.iter_batches(size, columns=columns))

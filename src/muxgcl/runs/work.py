@@ -282,7 +282,7 @@ def walking(plan: Plan, graph: Graph, shape: Shape) -> float:
     length = cfg.walk_length
     walked = 2 * 8 * graph.num_nodes * length + 3 * 8 * len(graph.adjacency.col)
     at_once = batch * length * (6 * width + 4 * length + SHARED_NEGATIVES)
-    return NUMBER * (5 * graph.num_nodes * width + at_once) + walked
+    return float(NUMBER * (5 * graph.num_nodes * width + at_once) + walked)
 
 
 def embedding(plan: Plan, graph: Graph, shape: Shape) -> float:
