@@ -21,7 +21,7 @@ from muxgcl.reproduce.job import settings_of
 from muxgcl.reproduce.paper import Printed
 from muxgcl.reproduce.records import Found, RecordStore, make_record
 from muxgcl.reproduce.render import render, told, write
-from muxgcl.reproduce.shown import collapsed
+from muxgcl.reproduce.shown import by_settings, collapsed
 from muxgcl.reproduce.theory_words import theory_words
 from muxgcl.reproduce.typeset import Table, latex, markdown
 from muxgcl.runs.plan import Plan
@@ -212,6 +212,20 @@ def test_a_training_that_collapsed_is_told_beside_the_table(tmp_path: Path) -> N
     accuracy[:] = [27.0] * len(accuracy)
     (said,) = collapsed(Found(lines), three, ["dgi"], ["cora"])
     assert said.startswith("DGI on Cora: 1 of 3 trainings collapsed (accuracy 27.0; the median")
+
+
+def test_a_lead_that_is_gone_at_equal_settings_is_said_to_be_the_settings(tmp_path: Path) -> None:
+    five = replace(SMALL, seeds=5, splits=5)
+    rows = (("mux-gcl", "full"), ("grace", "full"), ("mux-gcl", "neither"))
+    jobs = [job for method, variant in rows for job in five.scored(method, "cora", variant)]
+    lines = list(fill(tmp_path, jobs).lines())
+    assert by_settings(Found(lines), five) == []  # a point at either settings
+    for line in lines:
+        if line.record["variant"] == "neither":
+            accuracy = line.record["result"]["accuracy"]
+            accuracy[:] = [x + 1.0 for x in accuracy]
+    (said,) = by_settings(Found(lines), five)
+    assert said.startswith("On Cora the difference is the settings: at equal ones it is +0.00")
 
 
 def test_plain_words_sort_claims_by_what_the_records_say(

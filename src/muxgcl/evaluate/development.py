@@ -1,8 +1,9 @@
 r"""The development half: the labelled nodes that settings may be chosen on.
 
-Every graph's labelled nodes fall into two halves, fixed once and for all. A search, `tune`, a rule
-of `auto` or a preset reads labels of the *development half* alone; reported test scores come from
-the other half, the *report half*. So no label that a score is counted on had a part in any choice.
+Every graph's labelled nodes fall into two halves, fixed once and for all. `tune` and our own
+searches read labels of the *development half* alone; reported test scores come from the other half,
+the *report half*. So no label that a score is counted on has a part in the choice. That holds for
+searches since there are halves: docs/evaluation.md says which settings are older.
 
 The halves follow from the node numbers and the classes, by integer arithmetic alone:
 

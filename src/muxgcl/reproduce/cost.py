@@ -92,8 +92,8 @@ def _older(rows: Iterable[Row]) -> list[str]:
     return [
         "These records are older than the commit from which on the warm-ups before a capture share "
         "one stream (bbc06dc). Each stream that multiplies matrices keeps 32 MiB of cuBLAS "
-        "workspace, so memory here is up to some hundred MiB more than an epoch takes now: the "
-        "table below has newer figures where one was measured again."
+        "workspace, so memory here is up to some 300 MiB more than an epoch takes now: the table "
+        "below has newer figures where one was measured again."
     ]
 
 

@@ -117,8 +117,9 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
             body([*controls, *rivals, mux_gcl[-1], ours], _clusters),
             [
                 f"k-means runs on all nodes; nodes of the report half are compared. Mean over "
-                f"{asked.seeds} seeds{more} by {REPEATS} runs of k-means. Settings are those of "
-                f"the table above, chosen for accuracy. {DASH}: not run."
+                f"{asked.seeds} seeds{more}, fewer where the table above says so, by {REPEATS} "
+                "runs of k-means. Settings are those of the table above; ours were chosen for "
+                f"accuracy. {DASH}: not run."
             ],
         ),
     ]
