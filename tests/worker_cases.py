@@ -1,11 +1,14 @@
 """What each of several workers does in tests: functions that a fresh process can import."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -32,26 +35,50 @@ def small_graph(nodes: int, seed: int) -> Graph:
 
 
 GRAPH = small_graph(61, seed=1)  # no multiple of 2, 3 or 4
+WORLD = 4
+T = TypeVar("T")
 
 
-def together(world: int, folder: Path, work: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """What `work(workers, ...)` returned on each of so many workers."""
+def together(folder: Path, work: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """What `work(workers, found, ...)` put into `found` on each of `WORLD` workers.
+
+    Workers may die in the end: what they found before that counts.
+    """
     folder.mkdir(exist_ok=True)
-    mp.spawn(_begin, (world, str(folder), work, arguments), world)
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(world)]
+    process = mp.get_context("spawn").Process
+    crew = [process(target=_begin, args=(k, str(folder), work, arguments)) for k in range(WORLD)]
+    for worker in crew:
+        worker.start()
+    for worker in crew:
+        worker.join()
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(WORLD)]
 
 
-def _begin(
-    rank: int, world: int, folder: str, work: Callable[..., Any], arguments: tuple[Any, ...]
-) -> None:
+def _begin(rank: int, folder: str, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     torch.set_num_threads(1)
+    os.environ["RANK"] = str(rank)  # who speaks
     dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=world
+        "gloo",
+        init_method=f"file://{folder}/meet",
+        rank=rank,
+        world_size=WORLD,
+        timeout=timedelta(seconds=120),
     )
-    found = work(Workers(rank, world), *arguments)
-    torch.save(found, Path(folder) / f"{rank}.pt")
-    dist.barrier()
+    found: dict[str, Any] = {}
+    keep = partial(torch.save, found, Path(folder) / f"{rank}.pt")
+    work(Workers(rank, WORLD), found, keep, *arguments)
+    keep()
     dist.destroy_process_group()
+
+
+def first(workers: Workers, count: int, work: Callable[..., T], *arguments: Any) -> T | None:
+    """What the first so many of the workers find in a group of their own, None on the others."""
+    group = dist.new_group(range(count))
+    found = None
+    if workers.rank < count:
+        found = work(replace(workers, world=count, group=group), *arguments)
+    dist.barrier()
+    return found
 
 
 def tables(n: int) -> list[Tensor]:
@@ -125,10 +152,30 @@ def trained(workers: Workers | None, made: Plan, run: str | None = None) -> dict
     return {"losses": losses, "weights": dict(fitted.method.state_dict())}
 
 
-def parity(workers: Workers) -> dict[str, Any]:
-    """All that is compared with one process: contrasts, and ten steps of several methods."""
-    steps = {name: trained(workers, made) for name, made in PLANS.items()}
-    return {"contrasts": contrasts(workers), "steps": steps}
+def everything(
+    workers: Workers, found: dict[str, Any], keep: Callable[[], None], folder: str
+) -> None:
+    """All that several workers are tested with, one after the other; in the end one dies."""
+    for world in range(1, WORLD + 1):
+        found[f"contrasts {world}"] = first(workers, world, contrasts)
+        found[f"steps {world}"] = first(workers, world, steps)
+    found["mistakes"] = first(workers, 3, mistakes)
+    run = Path(folder, "run")
+    if workers.rank == 0:
+        run.mkdir()
+        Path(folder, "dies").mkdir()
+    dist.barrier()
+    found["stopped"] = first(workers, 2, stopped_early, str(run), 4)
+    if workers.rank == 0:
+        shutil.copytree(run, Path(folder, "stopped"))
+    found["gone on"] = first(workers, 3, trained, plan(), str(run))
+    keep()
+    killed(workers, str(Path(folder, "dies")))
+
+
+def steps(workers: Workers) -> dict[str, Any]:
+    """Ten steps of several methods."""
+    return {name: trained(workers, made) for name, made in PLANS.items()}
 
 
 PLANS = {
@@ -139,24 +186,6 @@ PLANS = {
     "sampled hop": plan("mux-hop", anchors=11, keys=20),
     "square": plan("grace", anchors=12, keys=12),
 }
-SHORT = {
-    "mux-gcl": plan(epochs=2),
-    "mux-hop": plan("mux-hop", epochs=2),
-    "sampled hop": plan("mux-hop", epochs=2, anchors=11, keys=20),
-}
-
-
-def short_parity(workers: Workers) -> dict[str, Any]:
-    """The same with 1, 2, ... of the workers, and two steps."""
-    found = {}
-    for world in range(1, workers.world + 1):
-        group = dist.new_group(range(world))
-        if workers.rank < world:
-            some = replace(workers, world=world, group=group)
-            steps = {name: trained(some, made) for name, made in SHORT.items()}
-            found[str(world)] = {"contrasts": contrasts(some), "steps": steps}
-        dist.barrier()
-    return found
 
 
 def stopped_early(workers: Workers, run: str, epochs: int) -> str:
@@ -197,7 +226,7 @@ def mistakes(workers: Workers) -> dict[str, str]:
     return found
 
 
-def killed(workers: Workers, run: str) -> str:
+def killed(workers: Workers, run: str) -> None:
     """The last worker dies in the middle of an epoch; what the others say."""
     if workers.rank == workers.world - 1:
         original = torch.Tensor.backward
@@ -221,4 +250,3 @@ def killed(workers: Workers, run: str) -> str:
     except UserError as error:
         Path(run, f"told-{workers.rank}").write_text(str(error))
         os._exit(2)  # the group cannot be left in order any more
-    return "trained"

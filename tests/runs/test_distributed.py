@@ -1,9 +1,11 @@
 """Many workers against one process: the same loss, gradients, training and checkpoints."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,6 @@ from muxgcl.errors import UserError
 from muxgcl.kernels.ring import Workers, bounds
 from muxgcl.runs.distributed import joined
 from muxgcl.runs.folder import Run
-from muxgcl.runs.plan import Plan
 
 WORLDS = [1, 2, 3, 4]
 # mp.spawn and Gloo leave a socket or two to the garbage collector
@@ -36,38 +37,48 @@ def test_shares_differ_by_one_at_most_and_leave_nothing_out() -> None:
             assert max(sizes) - min(sizes) <= 1
 
 
+@pytest.fixture(scope="session")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Where workers worked, and what each of them found; they are started once."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all processes that test
+    folder /= "workers"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        if not (folder / "done").exists():
+            together(folder, cases.everything, str(folder))
+            (folder / "done").touch()
+    found = [torch.load(folder / f"{k}.pt", weights_only=True) for k in range(cases.WORLD)]
+    return folder, found
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_ring_finds_the_loss_and_the_gradients_of_one_process(found: Any, world: int) -> None:
+    check_contrasts([worker[f"contrasts {world}"] for worker in found[1][:world]])
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_ten_steps_together_are_ten_steps_alone(found: Any, world: int, alone: Any) -> None:
+    """Losses and weights are those of one process, and the same on all workers."""
+    for name, want in alone.items():
+        steps = [worker[f"steps {world}"][name] for worker in found[1][:world]]
+        for got in steps:
+            assert_close(got["losses"], want["losses"], rtol=1e-4, atol=1e-5)
+            assert_close(got["weights"], want["weights"], rtol=1e-3, atol=1e-4)
+        first, last = steps[0]["weights"], steps[-1]["weights"]
+        assert all(torch.equal(first[key], last[key]) for key in first)
+
+
 @pytest.fixture(scope="module")
-def few(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """What each of three workers found, of which the first 1, 2 and 3 have worked together."""
-    return together(3, tmp_path_factory.mktemp("few"), cases.short_parity)
-
-
-@pytest.fixture(scope="module", params=WORLDS)
-def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """What each of so many workers found."""
-    return together(request.param, tmp_path_factory.mktemp("workers"), cases.parity)
-
-
-@pytest.mark.parametrize("world", [1, 2, 3])
-def test_a_few_workers_find_the_loss_gradients_and_steps_of_one(few: list[Any], world: int) -> None:
-    mine = [worker[str(world)] for worker in few[:world]]
-    check_contrasts(mine)
-    check_steps(mine, cases.SHORT)
-
-
-@pytest.mark.slow
-def test_the_ring_finds_the_loss_and_the_gradients_of_one_process(found: list[Any]) -> None:
-    check_contrasts(found)
-
-
-@pytest.mark.slow
-def test_ten_steps_together_are_ten_steps_alone(found: list[Any]) -> None:
-    check_steps(found, cases.PLANS)
+def alone() -> dict[str, Any]:
+    """Ten steps of one process."""
+    return {name: cases.trained(None, made) for name, made in cases.PLANS.items()}
 
 
 def check_contrasts(found: list[Any]) -> None:
     """Shares of loss and gradients add up to what one process finds."""
-    found = [worker["contrasts"] for worker in found]
     for name in found[0]:
         total = [torch.stack(parts).sum(0) for parts in zip(*(f[name] for f in found), strict=True)]
         if name == "16 bits":
@@ -79,64 +90,46 @@ def check_contrasts(found: list[Any]) -> None:
         assert_close(total, want)
 
 
-def check_steps(found: list[Any], plans: dict[str, Plan]) -> None:
-    """Losses and weights are those of one process, and the same on all workers."""
-    for name, made in plans.items():
-        want, steps = cases.trained(None, made), [worker["steps"][name] for worker in found]
-        for got in steps:
-            assert_close(got["losses"], want["losses"], rtol=1e-4, atol=1e-5)
-            assert_close(got["weights"], want["weights"], rtol=1e-3, atol=1e-4)
-        first, last = steps[0]["weights"], steps[-1]["weights"]
-        assert all(torch.equal(first[key], last[key]) for key in first)
-
-
-@pytest.mark.slow
-def test_a_run_stopped_on_two_workers_goes_on_with_three_and_with_one(tmp_path: Path) -> None:
-    want = cases.trained(None, cases.plan())
-    run = tmp_path / "run"
-    run.mkdir()
-    told = together(2, tmp_path / "two", cases.stopped_early, str(run), 4)
-    assert told == ["stopped after epoch 4 of 10"] * 2
-    assert Run(run).checkpoint()[1]["epoch"] == 4
-    kept = {file.name: file.read_bytes() for file in run.iterdir()}
-    three = together(3, tmp_path / "three", cases.trained, cases.plan(), str(run))
-    for name, content in kept.items():
-        (run / name).write_bytes(content)
-    alone = cases.trained(None, cases.plan(), str(run))
-    for got in (*three, alone):
+def test_a_run_stopped_on_two_workers_goes_on_with_three_and_with_one(
+    found: Any, alone: Any
+) -> None:
+    folder, workers = found
+    want = alone["mux-gcl"]
+    assert [worker["stopped"] for worker in workers] == [
+        *["stopped after epoch 4 of 10"] * 2,
+        *[None] * 2,
+    ]
+    assert Run(folder / "stopped").checkpoint()[1]["epoch"] == 4
+    one = cases.trained(None, cases.plan(), str(folder / "stopped"))
+    for got in (*(worker["gone on"] for worker in workers[:3]), one):
         assert_close(got["losses"], want["losses"][4:], rtol=1e-4, atol=1e-5)
         assert_close(got["weights"], want["weights"], rtol=1e-3, atol=1e-4)
-    assert [line["epoch"] for line in Run(run).metrics()] == [*range(1, 11)]
+    for name in ("run", "stopped"):
+        assert [line["epoch"] for line in Run(folder / name).metrics()] == [*range(1, 11)]
 
 
-@pytest.mark.slow
-def test_mistakes_are_one_line_on_every_worker(tmp_path: Path) -> None:
-    for found in together(3, tmp_path, cases.mistakes):
-        assert found["graph"] == "worker 2 has other graph than worker 0"
-        assert found["settings"] == "worker 2 has other settings than worker 0"
-        assert found["method"].startswith("homogcl cannot be divided among workers; these can: mux")
-        assert found["anchors"] == "there are 3 workers for 2 anchors: start fewer"
-        assert found["nodes"] == "there are 3 workers for 2 nodes: start fewer"
-        assert found["fine"] == "trained"
+def test_mistakes_are_one_line_on_every_worker(found: Any) -> None:
+    for worker in found[1][:3]:
+        told = worker["mistakes"]
+        assert told["graph"] == "worker 2 has other graph than worker 0"
+        assert told["settings"] == "worker 2 has other settings than worker 0"
+        assert told["method"].startswith("homogcl cannot be divided among workers; these can: mux")
+        assert told["anchors"] == "there are 3 workers for 2 anchors: start fewer"
+        assert told["nodes"] == "there are 3 workers for 2 nodes: start fewer"
+        assert told["fine"] == "trained"
 
 
-@pytest.mark.slow
 def test_a_worker_that_dies_in_an_epoch_ends_the_run_with_its_last_checkpoint(
-    tmp_path: Path,
+    found: Any, alone: Any
 ) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    with pytest.raises(Exception, match="terminated with exit code"):
-        together(3, tmp_path, cases.killed, str(run))
-    told = [
-        (run / f"told-{rank}").read_text() for rank in range(2) if (run / f"told-{rank}").exists()
-    ]
-    assert told
-    assert all(line.startswith("a worker was lost or does not answer") for line in told)
+    run = found[0] / "dies"
+    for rank in range(cases.WORLD - 1):
+        told = (run / f"told-{rank}").read_text()
+        assert told.startswith("a worker was lost or does not answer (")
+        assert ".cc:" not in told
     assert Run(run).checkpoint()[1]["epoch"] == 4
-    want = cases.trained(None, cases.plan("grace"))
     got = cases.trained(None, cases.plan("grace"), str(run))
-    assert_close(got["weights"], want["weights"], rtol=1e-3, atol=1e-4)
+    assert_close(got["weights"], alone["grace"]["weights"], rtol=1e-3, atol=1e-4)
 
 
 def test_alone_there_are_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:

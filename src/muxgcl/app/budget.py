@@ -52,6 +52,7 @@ def budget(
     given: Collection[str] = (),
     scores: Judging | None = None,
     on_measure: Callable[[], None] | None = None,
+    workers: int = 1,
 ) -> Budget:
     """Estimate a run, and sample its contrast where the exact training would take too long.
 
@@ -67,6 +68,7 @@ def budget(
         given: settings that were asked for; a sample changes others alone.
         scores: what is to be scored afterwards.
         on_measure: called before this machine's speed is measured, which takes a second or two.
+        workers: processes that train together.
     """
     if plan.method not in COUNTED:
         return Budget(plan)
@@ -77,7 +79,7 @@ def budget(
     check_plan(plan, graph)  # before anything is measured
     if on_measure is not None:
         on_measure()
-    rates = cost.calibrate(plan, graph)
+    rates = replace(cost.calibrate(plan, graph), workers=workers)
     if exact or plan.sampling or (on_gpu and plan.preset != "auto"):
         found = cost.estimate(plan, graph, rates)
         cost.check_memory(plan, graph, found, rates)

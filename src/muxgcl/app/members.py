@@ -10,8 +10,9 @@ from muxgcl.app.log import logged
 from muxgcl.app.prepare import Job
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol
+from muxgcl.kernels.ring import LostWorker
 from muxgcl.runs.committee import mapped, output_map, side_by_side, together
-from muxgcl.runs.distributed import first_begins
+from muxgcl.runs.distributed import all_succeed
 from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
@@ -105,8 +106,10 @@ def train_stage(
             )
     except Stopped:
         raise
-    except UserError:
+    except UserError as error:
         begun = start is None or start.done
+        if isinstance(error, LostWorker):
+            error.resumable = begun and run.checkpoint_file.is_file()
         if begun and not run.member and not run.metrics() and not run.checkpoint_file.is_file():
             run.clear()  # nothing was done: what is mended may be tried in the same folder
         raise
@@ -118,11 +121,15 @@ def _peak_before(run: Run) -> float:
     return float(run.diagnostics().get("peak_mib", 0.0))
 
 
-def train_beside(job: Job, ready: Ready) -> Fitted:
+def train_beside(job: Job, ready: Ready, run: Run) -> Fitted:
     """The part of a worker that is not the first: it trains, and leaves the rest to that one."""
-    with first_begins(ready.workers):
+    with all_succeed(ready.workers):
         pass
     watched = job.labels is not None and "paper" in job.protocols  # stop where the first one does
     look = (lambda epoch, z: None) if watched else None
-    with stops_are_told("training"):
-        return train(ready, observe=look, observe_last=PAPER_EPOCHS)
+    try:
+        with stops_are_told("training"):
+            return train(ready, observe=look, observe_last=PAPER_EPOCHS)
+    except LostWorker as lost:  # where the folder can be seen from here
+        lost.resumable = not job.options.overwrite and run.checkpoint_file.is_file()
+        raise

@@ -3,10 +3,12 @@
 `run` is what the command line's `run` and `train` call; Python users call it too.
 """
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from muxgcl.app.begin import as_begun, begin, refuse_foreign, width_as_begun
@@ -23,7 +25,7 @@ from muxgcl.evaluate import PaperProtocol, Verdict, verdict
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import check_output
-from muxgcl.runs.distributed import first_begins
+from muxgcl.runs.distributed import all_succeed, from_first
 from muxgcl.runs.embedding import collapsed
 from muxgcl.runs.fit import Fitted, Ready
 from muxgcl.runs.folder import Run
@@ -50,7 +52,7 @@ def run(
         observer: is told of every event; silent by default.
         command: what was typed to have this run, kept with its settings.
         workers: the processes that train together (`muxgcl.runs.distributed.joined`), each of
-            which calls this; the first alone writes and scores.
+            which calls this; the first alone writes and scores, and has the embedding.
 
     Example:
         >>> options = RunOptions(method="sgc", out="runs/sgc", splits=2, report=False)
@@ -73,13 +75,14 @@ def dry_run(
     *,
     load: LoadOptions | None = None,
     observer: Observer | None = None,
+    workers: Workers | None = None,
 ) -> Budget:
     """What a run would take, and the sample that it would have; nothing is trained or written.
 
     The observer is told how the graph was read.
     """
-    options = options or RunOptions()
-    job = prepare(graph, replace(options, resume=False), load, observer, always=True)
+    options = replace(options or RunOptions(), resume=False)
+    job = prepare(graph, options, load, observer, workers=workers, always=True)
     read = job.graph
     edges = len(read.adjacency.col) - read.num_nodes
     sizes = f"{read.num_nodes:,} nodes, {edges:,} edges (both ways), {read.num_features:,} features"
@@ -134,19 +137,17 @@ def _run_one(
 ) -> Result:
     """Do what is not done yet."""
     run, options, observer, workers = Run(folder), job.options, job.observer, job.workers
-    refuse_foreign(run)
-    if options.resume:
-        plan = as_begun(run, plan, exact=options.exact, given=options.overrides)
-        plan = width_as_begun(run, plan, options.output_width)
+    plan = from_first(workers, lambda: _as_begun(job, plan, run))
     observer.phase("preparing")
     with stops_are_told("preparing", resumable=False):
         ready = ready_for(job, plan, run)
         check_output(plan, ready)
     if workers is not None and workers.rank > 0:
-        fitted = train_beside(job, ready)
-        return _result(job, ready, folder, fitted, fitted.embed(), {}, None)
-    with run.locked():
-        with first_begins(workers):
+        fitted = train_beside(job, ready, run)
+        return _result(job, ready, folder, fitted, torch.empty(0, 0), {}, None)
+    with ExitStack() as held:
+        with all_succeed(workers):
+            held.enter_context(run.locked())
             notes, start = begin(
                 run,
                 ready,
@@ -171,6 +172,15 @@ def _run_one(
         if options.score and options.report:
             report_stage(run, observer)
     return _result(job, ready, folder, fitted, z, scores, judged)
+
+
+def _as_begun(job: Job, plan: Plan, run: Run) -> Plan:
+    """The plan with what a run that goes on was begun with."""
+    refuse_foreign(run)
+    if not job.options.resume:
+        return plan
+    plan = as_begun(run, plan, exact=job.options.exact, given=job.options.overrides)
+    return width_as_begun(run, plan, job.options.output_width)
 
 
 def _result(

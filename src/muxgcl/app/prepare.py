@@ -19,6 +19,7 @@ from muxgcl.graph import Graph
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import with_output
+from muxgcl.runs.distributed import agree, all_succeed, from_first
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.score_work import Judging
@@ -97,18 +98,49 @@ def prepare(
 ) -> Job:
     """Load the graph, choose settings and tell what they will take; nothing is written."""
     observer = observer or Observer()
-    check_log(options.log)
     source = Source(graph, load or LoadOptions())
     observer.phase("loading")
-    with stops_are_told("loading", resumable=False):
-        loaded = source.open()
-        tensors = Graph.from_data(loaded.tensors)
+    with all_succeed(workers):
+        check_log(options.log)
+        with stops_are_told("loading", resumable=False):
+            loaded = source.open()
+            tensors = Graph.from_data(loaded.tensors)
+        plan = _plan(options, source, tensors, workers)
+        unscored: list[str] = []
+        if options.score:
+            unscored = check_scoring(
+                loaded.tensors, options.protocols, options.splits, controls=options.controls
+            )
+    if workers is not None:
+        agree(workers, plan)
+
+    def affordable() -> Budget:
+        if options.resume and Run(_folder(options, plan, several=several)).exists:
+            return Budget(plan)
+        with stops_are_told("estimating", resumable=False):
+            return budget(
+                plan,
+                tensors,
+                exact=options.exact,
+                always=always,
+                scores=_judging(options, loaded),
+                given=options.overrides,
+                on_measure=lambda: observer.phase("estimating"),
+                workers=1 if workers is None else workers.world,
+            )
+
+    found = from_first(workers, affordable)
+    return Job(options, source, loaded, tensors, found, observer, workers, tuple(unscored))
+
+
+def _plan(options: RunOptions, source: Source, graph: Graph, workers: Workers | None) -> Plan:
+    """What is to be trained, before it is known what that takes."""
     plan = Plan.make(
         options.method,
         options.preset or source.preset,
         source.dataset,
         options.overrides,
-        graph=tensors,
+        graph=graph,
         seed=options.seed,
         device=options.device,
         backend=options.backend,
@@ -118,32 +150,14 @@ def prepare(
         anchors=options.anchors,
         keys=options.negatives,
     )
-    plan = with_output(plan, tensors)
+    plan = with_output(plan, graph)
     if plan.members > 1 and "paper" in (options.protocols or ()):
         raise UserError(
             "protocol paper looks at the epochs of one training, not of several members"
         )
     if plan.members > 1 and workers is not None:
         raise UserError("members are trained by one process each: start them without torchrun")
-    unscored: list[str] = []
-    if options.score:
-        unscored = check_scoring(
-            loaded.tensors, options.protocols, options.splits, controls=options.controls
-        )
-    goes_on = options.resume and Run(_folder(options, plan, several=several)).exists
-    found = Budget(plan)
-    if workers is None and not goes_on:
-        with stops_are_told("estimating", resumable=False):
-            found = budget(
-                plan,
-                tensors,
-                exact=options.exact,
-                always=always,
-                scores=_judging(options, loaded),
-                given=options.overrides,
-                on_measure=lambda: observer.phase("estimating"),
-            )
-    return Job(options, source, loaded, tensors, found, observer, workers, tuple(unscored))
+    return plan
 
 
 def _searched_elsewhere(preset: str, labels: NDArray[Any] | None) -> str | None:

@@ -16,7 +16,7 @@ from muxgcl import __version__
 from muxgcl.errors import UserError
 from muxgcl.io.safety import is_unicode
 from muxgcl.kernels.ring import LostWorker
-from muxgcl.runs.distributed import silent
+from muxgcl.runs.distributed import silent, speaks
 from muxgcl.runs.fit import Stopped
 
 INTERRUPTED = 128 + signal.SIGINT  # what a shell expects of a program stopped by Ctrl-C
@@ -112,7 +112,7 @@ def run(arguments: list[str]) -> int:
     except Stopped as stop:
         return _fail(str(stop), 128 + stop.number, debug)
     except LostWorker as error:
-        return _fail(str(error), 2, debug, always=True)
+        return _fail(str(error), 2, debug, tells=speaks())
     except UserError as error:
         return _fail(str(error), 2, debug)
     except UsageError as error:
@@ -163,7 +163,8 @@ def _termination() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if signal.getsignal(signal.SIGTERM) is end:  # else it is ignored: this command ends
+            signal.signal(signal.SIGTERM, before)
 
 
 def _out_of_memory(error: Exception) -> bool:
@@ -185,10 +186,11 @@ def _to_do(error: BaseException) -> str:
     return "for this"
 
 
-def _fail(message: str, status: int, debug: bool, *, always: bool = False) -> int:
-    """Print what is wrong; of several workers only the first, or one that lost another, does."""
+def _fail(message: str, status: int, debug: bool, *, tells: bool | None = None) -> int:
+    """Print what is wrong; of several workers one does, by default the first."""
+    tells = not silent() if tells is None else tells
     if debug:
         traceback.print_exc()
-    if message and (always or not silent()):  # there is none where the help page was the answer
+    if message and tells:  # there is none where the help page was the answer
         print(f"muxgcl: {' '.join(message.split())}", file=sys.stderr)
     return status

@@ -171,6 +171,15 @@ LogOption = Annotated[
         rich_help_panel=TRAINING,
     ),
 ]
+Timeout = Annotated[
+    float,
+    typer.Option(
+        "--timeout",
+        min=1.0,
+        help="Seconds that a process of torchrun waits for the others.",
+        rich_help_panel=TRAINING,
+    ),
+]
 
 # the run folder
 Out = Annotated[

@@ -2,7 +2,9 @@
 
 import json
 import shlex
+import signal
 import sys
+import threading
 
 from muxgcl.app import LoadOptions, Result, RunOptions, SeedsResult
 from muxgcl.app import dry_run as dry_run_app
@@ -14,7 +16,7 @@ from muxgcl.cli.app import app
 from muxgcl.cli.progress import results
 from muxgcl.cli.screen import Screen
 from muxgcl.kernels.ring import LostWorker
-from muxgcl.runs.distributed import joined
+from muxgcl.runs.distributed import TIMEOUT, joined, speaks
 from muxgcl.runs.environment import limit_threads
 from muxgcl.runs.fit import Stopped
 from muxgcl.runs.settings import parse_pairs
@@ -39,6 +41,7 @@ def run(
     exact: o.Exact = False,
     dry_run: o.DryRun = False,
     log: o.LogOption = None,
+    timeout: o.Timeout = TIMEOUT,
     out: o.Out = None,
     resume: o.Resume = False,
     overwrite: o.Overwrite = False,
@@ -110,9 +113,9 @@ def run(
         structure=structure,
     )
     if dry_run:
-        _estimate(graph, options, load, seeds=seeds, quiet=quiet, as_json=as_json)
+        _estimate(graph, options, load, seeds=seeds, timeout=timeout, quiet=quiet, as_json=as_json)
     else:
-        _run(graph, options, load, seeds=seeds, quiet=quiet, as_json=as_json)
+        _run(graph, options, load, seeds=seeds, timeout=timeout, quiet=quiet, as_json=as_json)
 
 
 @app.command()
@@ -133,6 +136,7 @@ def train(
     exact: o.Exact = False,
     dry_run: o.DryRun = False,
     log: o.LogOption = None,
+    timeout: o.Timeout = TIMEOUT,
     out: o.Out = None,
     resume: o.Resume = False,
     overwrite: o.Overwrite = False,
@@ -192,9 +196,9 @@ def train(
         structure=structure,
     )
     if dry_run:
-        _estimate(graph, options, load, seeds=1, quiet=quiet, as_json=as_json)
+        _estimate(graph, options, load, seeds=1, timeout=timeout, quiet=quiet, as_json=as_json)
     else:
-        _run(graph, options, load, seeds=1, quiet=quiet, as_json=as_json)
+        _run(graph, options, load, seeds=1, timeout=timeout, quiet=quiet, as_json=as_json)
 
 
 def _run(
@@ -203,12 +207,16 @@ def _run(
     load: LoadOptions,
     *,
     seeds: int,
+    timeout: float,
     quiet: bool,
     as_json: bool,
 ) -> None:
     command = _command()
     limit_threads()
-    with joined(options.device) as workers, Screen(quiet=quiet, as_json=as_json) as screen:
+    with (
+        joined(options.device, timeout=timeout) as workers,
+        Screen(quiet=quiet, as_json=as_json) as screen,
+    ):
         first = workers is None or workers.rank == 0
         observer = screen if first else None
         result: Result | SeedsResult
@@ -233,8 +241,16 @@ def _run(
                 raise Stopped(message, stop.number) from None
             raise
         except LostWorker as lost:
-            then = f"; continue from the last checkpoint with: {_command(resume=True)}"
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun's: the line comes first
+            then = "; there is no checkpoint yet"
+            if lost.resumable:
+                then = f"; continue from the last checkpoint with: {_command(resume=True)}"
             raise LostWorker(lost.reason, then) from None
+        except Exception:
+            if workers is not None and first:
+                speaks()  # what the others lose is this worker, and it tells why
+            raise
         if first and isinstance(result, SeedsResult) and result.scores:
             screen.over_seeds(options.method, seeds, result.scores, result.verdict)
     if first and as_json:
@@ -242,11 +258,25 @@ def _run(
 
 
 def _estimate(
-    graph: str, options: RunOptions, load: LoadOptions, *, seeds: int, quiet: bool, as_json: bool
+    graph: str,
+    options: RunOptions,
+    load: LoadOptions,
+    *,
+    seeds: int,
+    timeout: float,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     limit_threads()
-    with Screen(quiet=quiet, as_json=as_json) as screen:
-        found = dry_run_app(graph, options, load=load, observer=screen)
+    with (
+        joined(options.device, timeout=timeout) as workers,
+        Screen(quiet=quiet, as_json=as_json) as screen,
+    ):
+        first = workers is None or workers.rank == 0
+        observer = screen if first else None
+        found = dry_run_app(graph, options, load=load, observer=observer, workers=workers)
+    if not first:
+        return
     if as_json:
         print(json.dumps(found.to_dict()))
         return

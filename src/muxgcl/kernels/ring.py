@@ -11,6 +11,7 @@ $$\ell = \frac1n \sum_i \log W_i/x_i, \qquad \partial \ell/\partial S_i = \frac1
 so that a worker's share of the loss, and the gradients of its own rows, are those of one process.
 """
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,11 +25,22 @@ from muxgcl.kernels.sampling import Functions, Sample, Sampling
 from muxgcl.shapes import Candidates, NodeIndex, Nodes, Scalar
 
 
+# where in a library an error arose, such as [/gloo/transport/tcp/pair.cc:538]
+PLACE = re.compile(r"\[?[\w./-]+\.(?:cc|cpp|cu|h|hpp):\d+\]?[,:]?\s*")
+
+
 class LostWorker(UserError):
-    """A worker is gone or does not answer."""
+    """A worker is gone or does not answer.
+
+    Attributes:
+        reason: what the network said.
+        resumable: whether there is a checkpoint to go on from.
+    """
+
+    resumable = False
 
     def __init__(self, reason: object, then: str = "") -> None:
-        self.reason = " ".join(str(reason).split())[:120]
+        self.reason = PLACE.sub("", " ".join(str(reason).split()))[:120]
         super().__init__(f"a worker was lost or does not answer ({self.reason}){then}")
 
 

@@ -51,6 +51,7 @@ class Rates:
     walks: float  # of one node, trained on
     overhead: float  # seconds an epoch that depend on nothing
     rounded: float = 0.0  # flops where a CPU rounds the factors of products, if it does
+    workers: int = 1  # processes of this speed that divide the pairs among them
 
 
 SLOW = Rates(2e9, 2e7, 2e7, 5e6, 2e2, 0.01)  # of a machine that is slower than any in use
@@ -65,11 +66,13 @@ class Cost:
     prepare: float  # of the seconds, those before the first epoch
     device: str  # "CPU" or "GPU"
     scores: float = 0.0  # of the seconds, those of scores and controls afterwards
+    workers: int = 1  # each of which takes these bytes
 
     def __str__(self) -> str:
         scores = f" ({duration(self.scores)} of them for scores)" if self.scores >= 1 else ""
         size = f"{self.bytes / GIB:.1f} GiB on this {self.device}"
-        return f"about {duration(self.seconds)}{scores}, {size}"
+        each = f" for each of {self.workers} workers" if self.workers > 1 else ""
+        return f"about {duration(self.seconds)}{scores}, {size}{each}"
 
 
 def duration(seconds: float) -> str:
@@ -169,6 +172,7 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
     if plan.rounds(graph) and rates.rounded:
         rates = replace(rates, flops=rates.rounded)
     work, shape = of_epoch(_counted(plan), graph), Shape.of(plan, graph)
+    work = replace(work, pairs=work.pairs / rates.workers)
     epoch = seconds(work, rates)
     prepare = 0.0
     if shape.affinity:
@@ -184,7 +188,8 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
     needed = max(needed + tables(graph, shape), walking(plan, graph, shape))
     prepare *= plan.members  # each has a seed, and so an affinity, of its own
     total = plan.members * plan.train.epochs * epoch + prepare
-    return Cost(total, here + needed, prepare, "GPU" if on_gpu else "CPU")
+    device = "GPU" if on_gpu else "CPU"
+    return Cost(total, here + needed, prepare, device, workers=rates.workers)
 
 
 def with_scores(cost: Cost, plan: Plan, graph: Graph, asked: Judging) -> Cost:
@@ -245,7 +250,7 @@ def choose_sampling(
         memory: bytes that it may take; by default what is free.
     """
     rates = rates or calibrate(plan, graph)
-    memory = available(plan) if memory is None else memory
+    memory = available(plan, rates.workers) if memory is None else memory
     if patience is None:
         patience = PATIENCE if graph.num_nodes <= LARGE else MORE_PATIENCE
     whole = estimate(replace(plan, anchors=None, keys=None), graph, rates)
@@ -258,14 +263,16 @@ def choose_sampling(
             if cost.seconds <= patience and cost.bytes <= memory:
                 break
     else:
-        size = min(SIZES[-1], graph.num_nodes)
+        size = SIZES[-1]
+        if size >= graph.num_nodes:  # a sample of all nodes is none
+            return Chosen(Sampling(), whole, "the graph is too small for a sample")
         cost = estimate(replace(plan, anchors=size, keys=size), graph, rates)
     return Chosen(Sampling(size, size), cost, why)
 
 
 def check_memory(plan: Plan, graph: Graph, cost: Cost, rates: Rates) -> None:
     """Refuse what will not fit, and say what would."""
-    free = available(plan)
+    free = available(plan, rates.workers)
     if cost.bytes <= free:
         return
     other = choose_sampling(plan, graph, rates, patience=float("inf"), memory=free)
@@ -278,15 +285,18 @@ def check_memory(plan: Plan, graph: Graph, cost: Cost, rates: Rates) -> None:
     raise UserError(told)
 
 
-def available(plan: Plan) -> float:
-    """Bytes that this process may have in all: its own and what is free."""
+def available(plan: Plan, workers: int = 1) -> float:
+    """Bytes that this process may have in all: its own and its share of what is free.
+
+    Of several workers those on this machine share its memory; each has a GPU of its own.
+    """
     device = pick_device(plan.device)
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_allocated(device))
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-        return resident() + 1024 * free
+        return resident() + 1024 * free / int(os.environ.get("LOCAL_WORLD_SIZE", workers))
     except (OSError, StopIteration, ValueError):
         return float("inf")
 

@@ -7,10 +7,12 @@ The first worker alone writes, and a checkpoint holds no trace of how many there
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import timedelta
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -24,8 +26,11 @@ from muxgcl.runs.loop import Trainer
 from muxgcl.runs.plan import Plan
 
 TIMEOUT = 600.0  # seconds that a worker waits for the others, at the start and later
+BEAT = 10.0  # seconds after which worker 0 tells those that wait for it that it is at work
 CHECK_EVERY = 50  # epochs between two looks at whether all workers have the same weights
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # as torchrun sets them
+TOLD = "muxgcl/lost"  # set in the launcher's store by the worker that tells of a lost one
+T = TypeVar("T")
 
 
 def launched() -> bool:
@@ -98,8 +103,71 @@ def _why(error: Exception, world: int, timeout: float) -> str:
     return f"the {world} workers could not meet at {where}: {told[:160]}"
 
 
+def speaks(wait: float = 2.0) -> bool:
+    """Whether this worker tells that another was lost: the first one, or else one of the others."""
+    if not all(name in os.environ for name in VARIABLES):
+        return not silent()
+    address, port = os.environ["MASTER_ADDR"], _number("MASTER_PORT")
+    patience = timedelta(seconds=wait)
+    try:
+        store = dist.TCPStore(
+            address, port, is_master=False, timeout=patience, wait_for_workers=False
+        )
+        until = time.monotonic() + wait
+        while silent() and time.monotonic() < until:
+            if store.check([TOLD]):
+                return False
+            time.sleep(wait / 20)
+        return int(store.add(TOLD, 1)) == 1
+    except RuntimeError:  # the store went with the lost one
+        return True
+
+
+@contextmanager
+def all_succeed(workers: Workers | None) -> Iterator[None]:
+    """What each worker does for itself; where one fails, all of them end with its words.
+
+    Inside, no worker may wait for another one.
+    """
+    if workers is None:
+        yield
+        return
+    mine: Exception | None = None
+    try:
+        yield
+    except LostWorker:
+        raise
+    except Exception as error:
+        mine = error
+    told = None
+    if mine is not None:
+        told = str(mine) if isinstance(mine, UserError) else f"{type(mine).__name__}: {mine}"
+    found: list[str | None] = [None] * workers.world
+    _together(dist.all_gather_object, found, told, workers.group)
+    if mine is not None:
+        raise mine
+    for rank, words in enumerate(found):
+        if words is not None:
+            raise UserError(f"worker {rank}: {words}")
+
+
+def from_first(workers: Workers | None, work: Callable[[], T]) -> T:
+    """What worker 0 finds, for all workers; where it fails, all of them end."""
+    if workers is None:
+        return work()
+    found: list[T | None] = [None]
+    with all_succeed(workers):
+        if workers.rank == 0:
+            found[0] = work()
+    _together(dist.broadcast_object_list, found, _first(workers), workers.group)
+    assert found[0] is not None
+    return found[0]
+
+
 def check(workers: Workers, plan: Plan, graph: Graph) -> None:
     """Find what cannot work before anything is trained."""
+    agree(workers, plan)
+    same(workers, {"graph": graph_fingerprint(graph)})
     kind = METHODS[plan.method]
     if not kind.divides:
         able = ", ".join(name for name, kind in METHODS.items() if kind.divides)
@@ -108,10 +176,14 @@ def check(workers: Workers, plan: Plan, graph: Graph) -> None:
     if workers.world > nodes:
         what = "anchors" if plan.anchors else "nodes"
         raise UserError(f"there are {workers.world} workers for {nodes} {what}: start fewer")
+
+
+def agree(workers: Workers, plan: Plan) -> None:
+    """Whether all workers have the same settings."""
     names = ("method", "seed", "backend", "anchors", "keys")
     settings = {name: getattr(plan, name) for name in names}
     settings |= {"train": asdict(plan.train), "settings": asdict(plan.settings)}
-    same(workers, {"graph": graph_fingerprint(graph), "settings": fingerprint({}, settings)})
+    same(workers, {"settings": fingerprint({}, settings)})
 
 
 def same(workers: Workers, marks: Mapping[str, str]) -> None:
@@ -125,15 +197,48 @@ def same(workers: Workers, marks: Mapping[str, str]) -> None:
                 raise UserError(f"worker {rank} has other {what} than worker 0")
 
 
+def beating(
+    workers: Workers, on_prepare: Callable[[int, int], None] | None
+) -> Callable[[int, int], None]:
+    """For worker 0 in `prepare`: tells the others every few seconds that it is at work."""
+    last = time.monotonic()
+
+    def step(done: int, of: int) -> None:
+        nonlocal last
+        if on_prepare is not None:
+            on_prepare(done, of)
+        if time.monotonic() - last > BEAT:
+            largest(workers, 1)
+            last = time.monotonic()
+
+    return step
+
+
 def prepare(workers: Workers, method: Method, graph: Graph) -> None:
-    """What depends on the graph alone: first on worker 0, whose cache the others may read."""
-    if workers.rank == 0:
+    """What depends on the graph alone. Affinities are worker 0's, which the others are sent."""
+    with all_succeed(workers):
+        if workers.rank == 0:
+            try:
+                method.prepare(graph)
+            finally:
+                largest(workers, 0)
+        else:
+            while largest(workers, 0):  # any of these may take as long as the group's timeout
+                pass
+    tables = from_first(workers, lambda: _kinds(method))
+    if workers.rank > 0 and not tables:
         method.prepare(graph)
-    _together(dist.barrier, workers.group)
-    if workers.rank != 0:
-        method.prepare(graph)
+    elif workers.rank > 0:
+        method.patches = [
+            torch.empty(shape, dtype=dtype, device=graph.device) for shape, dtype in tables
+        ]
     for table in getattr(method, "patches", None) or ():
         _together(dist.broadcast, table, _first(workers), workers.group)
+
+
+def _kinds(method: Method) -> list[tuple[torch.Size, torch.dtype]]:
+    """Shapes and types of a method's affinity tables."""
+    return [(table.shape, table.dtype) for table in getattr(method, "patches", None) or ()]
 
 
 def start_alike(workers: Workers, trainer: Trainer) -> None:
@@ -157,22 +262,6 @@ def sum_up(workers: Workers, method: Method, terms: Tensor) -> Tensor:
         grad.copy_(part.view_as(grad))
     whole: Tensor = shares[-1]
     return whole.clone()
-
-
-@contextmanager
-def first_begins(workers: Workers | None) -> Iterator[None]:
-    """What worker 0 does alone while the others wait; where it fails, all of them end."""
-    if workers is None:
-        yield
-        return
-    failed = 1
-    try:
-        yield
-        failed = 0
-    finally:
-        failed = largest(workers, failed)
-    if failed:
-        raise UserError("worker 0 could not begin the run")
 
 
 def largest(workers: Workers, number: int) -> int:

@@ -102,13 +102,16 @@ def make_ready(
         workers = replace(workers, sampling=plan.sampling)
         distributed.check(workers, plan, graph)
         plan = replace(plan, device=distributed.place(plan.device), capture="off")
-    device = pick_device(plan.device)
-    backend = resolve(plan.backend, cuda=device.type == "cuda")
-    check_plan(plan, graph)
-    if backend.startswith("fused") and device.type != "cuda":
-        raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
-    graph = graph.to(device)
-    with seeded(plan.seed, device):
+        if workers.rank == 0:
+            on_prepare = distributed.beating(workers, on_prepare)
+    with distributed.all_succeed(workers):
+        device = pick_device(plan.device)
+        backend = resolve(plan.backend, cuda=device.type == "cuda")
+        check_plan(plan, graph)
+        if backend.startswith("fused") and device.type != "cuda":
+            raise UserError(f"backend {plan.backend} needs a CUDA device, got {device}")
+        graph = graph.to(device)
+    with distributed.all_succeed(workers), seeded(plan.seed, device):
         method = build(plan, graph, cache, on_prepare, workers)
         check_capture(plan.capture, method, device)
         return Ready(plan, graph, method, backend, random_state(device), workers)
@@ -184,10 +187,10 @@ def train(
         rounds, capture = plan.rounds(graph), plan.capture
         trainer = Trainer(method, graph, plan.train, capture=capture, tf32=tf32, rounds=rounds)
         before: list[dict[str, Any]] = []  # of an earlier stretch of this run
-        if run is not None:
-            if resume and run.checkpoint_file.is_file():
+        with distributed.all_succeed(workers):
+            if run is not None and resume and run.checkpoint_file.is_file():
                 go_on(trainer, run, plan)
-            if start is None:
+            if run is not None and start is None:
                 before = run.keep_metrics(trainer.epoch)
         if workers is not None:
             distributed.start_alike(workers, trainer)
