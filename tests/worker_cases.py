@@ -3,10 +3,10 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,35 +39,31 @@ WORLD = 4
 T = TypeVar("T")
 
 
-def together(folder: Path, work: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """What `work(workers, found, ...)` put into `found` on each of `WORLD` workers.
+def together(folder: Path, *arguments: Any) -> None:
+    """Let `WORLD` workers do everything; each keeps what it found in a file. One dies in the end.
 
-    Workers may die in the end: what they found before that counts.
+    They are started once: to import torch takes each of them seconds.
     """
-    folder.mkdir(exist_ok=True)
     process = mp.get_context("spawn").Process
-    crew = [process(target=_begin, args=(k, str(folder), work, arguments)) for k in range(WORLD)]
+    crew = [process(target=everything, args=(k, str(folder), *arguments)) for k in range(WORLD)]
     for worker in crew:
         worker.start()
     for worker in crew:
         worker.join()
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(WORLD)]
 
 
-def _begin(rank: int, folder: str, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    torch.set_num_threads(1)
-    os.environ["RANK"] = str(rank)  # who speaks
+@contextmanager
+def group(rank: int, world: int, folder: str, name: str) -> Iterator[Workers]:
+    """A process group of so many workers, this one among them."""
     dist.init_process_group(
         "gloo",
-        init_method=f"file://{folder}/meet",
+        init_method=f"file://{folder}/{name}",
         rank=rank,
-        world_size=WORLD,
-        timeout=timedelta(seconds=120),
+        world_size=world,
+        timeout=timedelta(seconds=240),
     )
-    found: dict[str, Any] = {}
-    keep = partial(torch.save, found, Path(folder) / f"{rank}.pt")
-    work(Workers(rank, WORLD), found, keep, *arguments)
-    keep()
+    yield Workers(rank, world)
+    dist.barrier()
     dist.destroy_process_group()
 
 
@@ -124,6 +120,25 @@ def contrasts(workers: Workers) -> dict[str, list[Tensor]]:
     return found
 
 
+def many_rows() -> tuple[Tensor, Tensor]:
+    """Anchors and keys of many nodes in one view, in 32 bits."""
+    chance = torch.Generator().manual_seed(1)
+    one, two = (normalize(torch.randn(5001, 32, generator=chance), dim=1) for _ in range(2))
+    return one, two
+
+
+def sixteen_bits(workers: Workers) -> list[Tensor]:
+    """The gradient of this worker's keys, sent round in 32 bits and in 16."""
+    found = []
+    for wire in (None, torch.float16):
+        anchor, keys = many_rows()
+        shard = replace(workers, wire=wire).draw(len(keys))
+        near, far = shard.take(anchor), shard.take(keys).requires_grad_()
+        loss = contrast(near, far, temperature=0.5, backend="chunked", sample=shard)
+        found += torch.autograd.grad(loss, far)
+    return found
+
+
 def plan(method: str = "mux-gcl", epochs: int = 10, **changes: Any) -> Plan:
     names = ("anchors", "keys", "seed")
     rest = {name: changes.pop(name) for name in names if name in changes}
@@ -152,25 +167,33 @@ def trained(workers: Workers | None, made: Plan, run: str | None = None) -> dict
     return {"losses": losses, "weights": dict(fitted.method.state_dict())}
 
 
-def everything(
-    workers: Workers, found: dict[str, Any], keep: Callable[[], None], folder: str
-) -> None:
-    """All that several workers are tested with, one after the other; in the end one dies."""
-    for world in range(1, WORLD + 1):
-        found[f"contrasts {world}"] = first(workers, world, contrasts)
-        found[f"steps {world}"] = first(workers, world, steps)
-    found["mistakes"] = first(workers, 3, mistakes)
-    run = Path(folder, "run")
-    if workers.rank == 0:
-        run.mkdir()
-        Path(folder, "dies").mkdir()
-    dist.barrier()
-    found["stopped"] = first(workers, 2, stopped_early, str(run), 4)
-    if workers.rank == 0:
-        shutil.copytree(run, Path(folder, "stopped"))
-    found["gone on"] = first(workers, 3, trained, plan(), str(run))
-    keep()
-    killed(workers, str(Path(folder, "dies")))
+def everything(rank: int, folder: str, files: str) -> None:
+    """All that several workers are tested with, one after the other."""
+    torch.set_num_threads(1)
+    os.environ["RANK"] = str(rank)  # who speaks
+    found: dict[str, Any] = {}
+    run, dies = Path(folder, "run"), Path(folder, "dies")
+    with group(rank, WORLD, folder, "meet") as workers:
+        for world in range(1, WORLD + 1):
+            found[f"contrasts {world}"] = first(workers, world, contrasts)
+            found[f"steps {world}"] = first(workers, world, steps)
+        found["sixteen bits"] = first(workers, 3, sixteen_bits)
+        found["mistakes"] = first(workers, 3, mistakes)
+        if rank == 0:
+            run.mkdir()
+            dies.mkdir()
+        found["stopped"] = first(workers, 2, stopped_early, str(run), 4)
+        if rank == 0:
+            shutil.copytree(run, Path(folder, "stopped"))
+        found["gone on"] = first(workers, 3, trained, plan(), str(run))
+    if rank < 2:
+        from worker_commands import all_commands
+
+        with group(rank, 2, folder, "two") as workers:
+            found["commands"] = all_commands(workers, folder, files)
+    torch.save(found, Path(folder, f"{rank}.pt"))
+    with group(rank, WORLD, folder, "again") as workers:
+        killed(workers, str(dies))
 
 
 def steps(workers: Workers) -> dict[str, Any]:

@@ -19,9 +19,10 @@ from muxgcl.app.saved import Trained, load_trained, save_trained
 from muxgcl.errors import UserError
 from muxgcl.io.load import Encoding
 from muxgcl.runs.committee import fit_members, with_output
+from muxgcl.runs.distributed import all_succeed, from_first, gathered
 from muxgcl.runs.embedding import collapsed
 from muxgcl.runs.loop import Epoch
-from muxgcl.runs.plan import Plan
+from muxgcl.runs.plan import Plan, find_method
 
 Array = np.ndarray[Any, np.dtype[Any]]
 OnEpoch: TypeAlias = Callable[[Epoch], object]
@@ -98,27 +99,33 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
 
         Labels are never read. Columns of numbers are scaled as `load` does, here and, by the same
         shift and scale, in `transform`. What `load` has returned, or a `Graph`, is taken as it is.
+
+        In a process group of torch.distributed, all of its processes call this with the same graph
+        and train together; each has the result. Methods without a sampled contrast train apart.
         """
-        seed = draw_seed(self.random_state)
-        loaded, prepared, encoding = as_graph(graph)
-        given = {k: v for k, v in self.get_params(deep=False).items() if k not in ARGUMENTS}
-        overrides = {**(self.params or {}), **{k: v for k, v in given.items() if v is not None}}
-        plan = Plan.make(
-            self.method,
-            self.preset,
-            overrides=overrides,
-            graph=prepared,
-            seed=seed,
-            device=self.device,
-            backend=self.backend,
-            members=self.members,
-            output_width=self.output_width,
-        )
-        plan = with_output(plan, prepared)
+        workers = gathered()
+        first = workers is None or workers.rank == 0
+        seed = from_first(workers, lambda: draw_seed(self.random_state))
+        with all_succeed(workers):
+            loaded, prepared, encoding = as_graph(graph)
+            given = {k: v for k, v in self.get_params(deep=False).items() if k not in ARGUMENTS}
+            overrides = {**(self.params or {}), **{k: v for k, v in given.items() if v is not None}}
+            plan = Plan.make(
+                self.method,
+                self.preset,
+                overrides=overrides,
+                graph=prepared,
+                seed=seed,
+                device=self.device,
+                backend=self.backend,
+                members=self.members,
+                output_width=self.output_width,
+            )
+            plan = with_output(plan, prepared)
         from muxgcl.cli.screen import fit_progress  # rich is for who looks
 
         epochs: list[Epoch] = []
-        with fit_progress(plan.train.epochs, self.verbose) as (tell, on_prepare):
+        with fit_progress(plan.train.epochs, self.verbose and first) as (tell, on_prepare):
 
             def on_block(block: list[Epoch]) -> None:
                 epochs.extend(block)
@@ -129,7 +136,11 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
 
             # members have forgotten the graph: a pickle is as small as the weights
             committee, embedding, _ = fit_members(
-                plan, prepared, on_block=on_block, on_prepare=on_prepare
+                plan,
+                prepared,
+                on_block=on_block,
+                on_prepare=on_prepare,
+                workers=workers if find_method(plan.method).samples else None,
             )
         if (told := collapsed(embedding)) is not None:
             warnings.warn(told, stacklevel=2)

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import signal
 import socket
 import subprocess
 import sys
@@ -13,13 +15,16 @@ import numpy as np
 import pytest
 import torch
 import worker_cases as cases
-from cli_cases import command_line
+from cli_cases import TINY, ask, command_line, write_files
+from torch.distributed import TCPStore
 from torch.testing import assert_close
 from worker_cases import GRAPH, together
 
 from muxgcl.errors import UserError
-from muxgcl.kernels.ring import Workers, bounds
-from muxgcl.runs.distributed import joined
+from muxgcl.estimators import NodeEmbedder
+from muxgcl.kernels import negative_sum
+from muxgcl.kernels.ring import LostWorker, Workers, bounds, pack, unpack
+from muxgcl.runs.distributed import joined, speaks
 from muxgcl.runs.folder import Run
 
 WORLDS = [1, 2, 3, 4]
@@ -48,7 +53,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with (folder / "lock").open("w") as lock:
         flock(lock, LOCK_EX)
         if not (folder / "done").exists():
-            together(folder, cases.everything, str(folder))
+            together(folder, str(write_files(folder)))
             (folder / "done").touch()
     found = [torch.load(folder / f"{k}.pt", weights_only=True) for k in range(cases.WORLD)]
     return folder, found
@@ -132,6 +137,131 @@ def test_a_worker_that_dies_in_an_epoch_ends_the_run_with_its_last_checkpoint(
     assert_close(got["weights"], alone["grace"]["weights"], rtol=1e-3, atol=1e-4)
 
 
+def test_sixteen_bits_on_the_wire_cost_the_gradients_of_many_nodes_their_last_digits_alone(
+    found: Any,
+) -> None:
+    anchor, keys = cases.many_rows()
+    keys.requires_grad_()
+    sums = negative_sum(anchor, keys, temperature=0.5, backend="chunked")
+    match = (((anchor * keys).sum(1) - 1) / 0.5).exp()
+    (sent,) = torch.autograd.grad(sums, keys, (1 / (len(keys) * (match + sums))).detach())
+    exact, rounded = (
+        torch.cat(t) for t in zip(*(w["sixteen bits"] for w in found[1][:3]), strict=True)
+    )
+    assert (rounded - exact).norm() < 4 * 2**-11 * sent.norm()
+    assert (rounded - exact).norm() > 0  # it was sent in 16 bits
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-9, 3e7, 0.0])
+def test_a_table_of_any_size_keeps_eleven_bits(size: float) -> None:
+    table = size * torch.randn(50, 8)
+    packed, factor = pack(table, torch.float16)
+    assert packed.dtype == torch.float16
+    assert_close(unpack(packed, factor, torch.float32), table, rtol=2**-11, atol=size * 2**-24)
+    assert pack(table, torch.float32)[0] is table
+
+
+def test_an_error_of_one_worker_is_told_once_and_ends_all(found: Any) -> None:
+    one, two = (worker["commands"]["unreadable"] for worker in found[1][:2])
+    assert one[0] == two[0] == 2
+    assert re.fullmatch(r"muxgcl: worker 1: .*edges-1\.csv.*\n", one[1])
+    assert two[1] == ""
+
+
+def test_the_first_worker_alone_speaks(found: Any) -> None:
+    one, two = (worker["commands"] for worker in found[1][:2])
+    assert one["trained"][0] == 0
+    assert two["trained"] == (0, "")
+    assert one["again"][0] == 2
+    assert one["again"][1].count("holds a run already") == 1
+    assert two["again"] == (2, "")
+    assert (found[0] / "command" / "embeddings.npz").exists()
+
+
+def test_run_trains_in_a_group_that_the_caller_made_and_the_first_has_the_embedding(
+    found: Any,
+) -> None:
+    one, two = (worker["commands"]["run"] for worker in found[1][:2])
+    assert one["loss"] == two["loss"]
+    assert (one["shape"], two["shape"]) == ([60, 8], [0, 0])
+
+
+@pytest.mark.parametrize("method", ["grace", "dgi"])
+def test_an_estimator_learns_the_same_in_all_processes_of_a_group(found: Any, method: str) -> None:
+    learned = [worker["commands"]["estimator"][method] for worker in found[1][:2]]
+    assert len({one["seed"] for one in learned}) == 1
+    assert all(torch.equal(one["embedding"], learned[0]["embedding"]) for one in learned)
+    alone = NodeEmbedder(
+        method,
+        preset="quick",
+        params={"width": 8},
+        epochs=2,
+        device="cpu",
+        random_state=learned[0]["seed"],
+    )
+    want = torch.tensor(alone.fit(GRAPH).embedding_)
+    assert_close(learned[0]["embedding"], want, rtol=1e-3, atol=1e-4)
+
+
+def test_the_first_worker_chooses_the_sample_for_all_of_them(found: Any) -> None:
+    one, two = (worker["commands"]["budget"] for worker in found[1][:2])
+    assert one == two
+    assert one["anchors"] == 8
+    assert one["notes"][-1].endswith(" on this CPU for each of 2 workers")
+
+
+def test_the_first_worker_alone_trains_on_walks_and_the_others_are_sent_the_tables(
+    found: Any,
+) -> None:
+    want = cases.trained(None, cases.plan(epochs=2))
+    one, two = (worker["commands"]["affinities"] for worker in found[1][:2])
+    assert one["beats"] > 0
+    for got in (one, two):
+        assert_close(got["weights"], want["weights"], rtol=1e-3, atol=1e-4)
+
+
+def test_one_worker_tells_of_a_lost_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def server() -> Any:
+        store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        for name, value in environment(0, store.port).items():
+            monkeypatch.setenv(name, value)
+        return store
+
+    def of(rank: int) -> bool:
+        monkeypatch.setenv("RANK", str(rank))
+        return speaks(wait=0.2)
+
+    store = server()
+    assert [of(rank) for rank in (0, 1, 2)] == [True, False, False]
+    del store
+    store = server()
+    assert [of(rank) for rank in (2, 1)] == [True, False]  # the first one is the lost one
+    del store
+
+
+@pytest.mark.parametrize("resumable", [False, True])
+def test_a_run_without_a_checkpoint_offers_none(
+    resumable: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lost(*arguments: Any, **more: Any) -> None:
+        error = LostWorker("[/a/gloo/transport/tcp/pair.cc:538] Connection closed by peer [::1]:7")
+        error.resumable = resumable
+        raise error
+
+    monkeypatch.setattr("muxgcl.cli.run.run_app", lost)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        status, _, told = ask(capsys, "train", "cora")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert status == 2
+    start = "muxgcl: a worker was lost or does not answer (Connection closed by peer [::1]:7); "
+    assert told.startswith(start)
+    assert told.count("\n") == 1
+    assert ("--resume" in told) == resumable
+    assert ("there is no checkpoint yet" in told) != resumable
+
+
 def test_alone_there_are_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RANK", raising=False)
     with joined("cpu") as workers:
@@ -172,25 +302,6 @@ def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
 
 
-@pytest.mark.slow
-def test_torchrun_brings_its_workers_together(tmp_path: Path) -> None:
-    script = tmp_path / "join.py"
-    script.write_text(
-        "import torch, torch.distributed as dist\n"
-        "from muxgcl.runs.distributed import joined, largest\n"
-        "with joined('cpu') as workers:\n"
-        "    assert largest(workers, workers.rank) == 1\n"
-        f"    open(f'{tmp_path}/{{workers.rank}}-of-{{workers.world}}', 'w').close()\n"
-    )
-    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script]
-    done = subprocess.run(
-        [sys.executable, *map(str, words)], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "0-of-2").exists()
-    assert (tmp_path / "1-of-2").exists()
-
-
 def torchrun(folder: Path, *words: str, workers: int = 2) -> subprocess.CompletedProcess[str]:
     """`muxgcl WORDS` on so many workers."""
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(workers)]
@@ -204,21 +315,13 @@ def torchrun(folder: Path, *words: str, workers: int = 2) -> subprocess.Complete
     )
 
 
-@pytest.mark.slow
-def test_a_run_under_torchrun_is_that_of_one_process_and_the_first_worker_alone_speaks(
-    tmp_path: Path,
-) -> None:
-    words = ["run", "cora", "--method", "grace", "--preset", "quick", "--device", "cpu"]
-    words += ["--epochs", "3", "--splits", "2", "--no-controls", "--no-report", "--json", "--quiet"]
-    done = torchrun(tmp_path, *words, "--out", "two")
+def test_a_run_under_torchrun_is_that_of_one_process(own: list[str], tmp_path: Path) -> None:
+    words = ["train", *own, "--method", "grace", *TINY, "--device", "cpu", "--epochs", "3"]
+    done = torchrun(tmp_path, *words, "--out", "two", "--json", "--quiet")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)  # one object: nobody else has written anything
     assert done.stderr.count("embeddings:") == 1
-    assert command_line([*words, "--out", str(tmp_path / "one")]) == 0
+    assert found["epochs"] == 3
+    assert command_line([*words, "--quiet", "--out", str(tmp_path / "one")]) == 0
     one, two = (np.load(tmp_path / name / "embeddings.npz") for name in ("one", "two"))
     assert_close(one["embedding"], two["embedding"], rtol=1e-2, atol=1e-3)
-    assert found["epochs"] == 3
-    again = torchrun(tmp_path, *words, "--out", "two")
-    assert again.returncode != 0
-    assert again.stderr.count("holds a run already") == 1
-    assert again.stderr.count("muxgcl: ") == 1

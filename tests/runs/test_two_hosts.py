@@ -13,15 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_cases import TINY, command_line
 from torch.testing import assert_close
-
-from muxgcl.cli import commands  # noqa: F401  (declares the commands)
-from muxgcl.cli.app import run as command_line
 
 SUBNET = "10.77.0"
 PORT = 29507
-TRAIN = ["run", "cora", "--method", "grace", "--preset", "quick", "--device", "cpu"]
-TRAIN += ["--epochs", "3", "--splits", "2", "--no-controls", "--no-report", "--quiet"]
+TRAIN = ["--method", "grace", *TINY, "--device", "cpu", "--epochs", "3", "--quiet"]
 
 
 @pytest.fixture
@@ -55,14 +52,15 @@ def hosts() -> Iterator[list[str]]:
             subprocess.run(["ip", "netns", "del", name], check=False)
 
 
-def start(host: str, rank: int, folder: Path) -> "subprocess.Popen[str]":
+def start(host: str, rank: int, folder: Path, own: list[str]) -> "subprocess.Popen[str]":
     """One host's part of the job."""
     launch = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2"]
     launch += ["--nproc-per-node", "1", "--node-rank", str(rank)]
     launch += ["--master-addr", f"{SUBNET}.1", "--master-port", str(PORT)]
     end = f"mux{os.getpid()}{'ab'[rank]}"[-15:]
     return subprocess.Popen(
-        ["ip", "netns", "exec", host, *launch, "-m", "muxgcl", *TRAIN, "--out", "two"],
+        ["ip", "netns", "exec", host, *launch, "-m", "muxgcl", "train", *own, *TRAIN]
+        + ["--out", "two"],
         cwd=folder,
         env={**os.environ, "GLOO_SOCKET_IFNAME": end, "OMP_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
@@ -70,11 +68,12 @@ def start(host: str, rank: int, folder: Path) -> "subprocess.Popen[str]":
     )
 
 
-@pytest.mark.slow
-def test_two_hosts_train_what_one_process_trains(hosts: list[str], tmp_path: Path) -> None:
-    jobs = [start(host, rank, tmp_path) for rank, host in enumerate(hosts)]
+def test_two_hosts_train_what_one_process_trains(
+    hosts: list[str], own: list[str], tmp_path: Path
+) -> None:
+    jobs = [start(host, rank, tmp_path, own) for rank, host in enumerate(hosts)]
     told = [job.communicate(timeout=280)[1] for job in jobs]
     assert [job.returncode for job in jobs] == [0, 0], told
-    assert command_line([*TRAIN, "--out", str(tmp_path / "one")]) == 0
+    assert command_line(["train", *own, *TRAIN, "--out", str(tmp_path / "one")]) == 0
     one, two = (np.load(tmp_path / name / "embeddings.npz") for name in ("one", "two"))
     assert_close(one["embedding"], two["embedding"], rtol=1e-2, atol=1e-3)

@@ -20,7 +20,7 @@ class Result:
         path: the run folder.
         plan: method, settings, seed and devices, as they were resolved.
         ids: of the nodes, in the order of the rows.
-        embedding: [n, d].
+        embedding: [n, d]; of several workers the first alone has it.
         scores: by protocol, `controls` among them; empty without labels.
         verdict: whether training paid; None without labels or controls.
         loss: of the last epoch; None for a method without training.

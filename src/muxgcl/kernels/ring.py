@@ -24,9 +24,10 @@ from muxgcl.kernels.pair_weight import PairWeight
 from muxgcl.kernels.sampling import Functions, Sample, Sampling
 from muxgcl.shapes import Candidates, NodeIndex, Nodes, Scalar
 
-
 # where in a library an error arose, such as [/gloo/transport/tcp/pair.cc:538]
 PLACE = re.compile(r"\[?[\w./-]+\.(?:cc|cpp|cu|h|hpp):\d+\]?[,:]?\s*")
+
+LARGEST = 15  # a power of two that 16 bits can hold
 
 
 class LostWorker(UserError):
@@ -52,7 +53,8 @@ class Workers:
         rank: the number of this one.
         world: how many there are.
         sampling: whom a step contrasts; by default all with all.
-        wire: how keys travel, such as torch.float16; by default as they are.
+        wire: how tables and gradients travel; by default those of 32 bits on a GPU as
+            torch.float16, others as they are.
         group: the process group; the default one where it is None.
     """
 
@@ -61,6 +63,11 @@ class Workers:
     sampling: Sampling = field(default_factory=Sampling)
     wire: torch.dtype | None = None
     group: dist.ProcessGroup | None = None
+
+    def wire_of(self, table: Tensor) -> torch.dtype:
+        """How a table travels."""
+        halved = table.is_cuda and table.dtype == torch.float32
+        return self.wire or (torch.float16 if halved else table.dtype)
 
     def draw(self, nodes: int, device: torch.device | str = "cpu") -> "Shard | Sample | None":
         """This worker's nodes, or its part of a sample that all workers draw alike."""
@@ -113,21 +120,25 @@ class Shard:
         steps = torch.arange(views)[:, None] * self.of
         return (torch.arange(*self.of_rank(self.workers.rank)) + steps).flatten()
 
-    def nodes(self, rank: int, views: int) -> NodeIndex:
+    def nodes(self, rank: int, views: int, device: torch.device) -> NodeIndex:
         """The node of every stacked row of a worker."""
-        return torch.arange(*self.of_rank(rank)).repeat(views)
+        return torch.arange(*self.of_rank(rank), device=device).repeat(views)
 
 
-class _Passing:
+class Passing:
     """Tables on their way: to the next worker, and from the one before."""
 
     def __init__(self, workers: Workers, tables: list[Tensor], shapes: list[torch.Size]) -> None:
-        self.dtypes = [table.dtype for table in tables]
-        self.sent = [table.to(workers.wire or table.dtype).contiguous() for table in tables]
+        self.like = [(table.device, table.dtype) for table in tables]
+        group, rank, world = workers.group, workers.rank, workers.world
+        # Gloo sends what is in the memory of the host
+        home = torch.device("cpu") if dist.get_backend(group) == "gloo" else tables[0].device
+        packed = [pack(table, workers.wire_of(table)) for table in tables]
+        self.sent = [table.to(home).contiguous() for table, _ in packed]
         self.coming = [sent.new_empty(shape) for sent, shape in zip(self.sent, shapes, strict=True)]
-        after = (workers.rank + 1) % workers.world
-        before = (workers.rank - 1) % workers.world
-        group = workers.group
+        self.sent.append(torch.stack([factor for _, factor in packed]).to(home))
+        self.coming.append(torch.empty_like(self.sent[-1]))
+        after, before = (rank + 1) % world, (rank - 1) % world
         if group is not None:
             after, before = (dist.get_global_rank(group, rank) for rank in (after, before))
         try:
@@ -145,7 +156,30 @@ class _Passing:
                 work.wait()
         except RuntimeError as error:
             raise LostWorker(error) from None
-        return [table.to(dtype) for table, dtype in zip(self.coming, self.dtypes, strict=True)]
+        *tables, factors = self.coming
+        return [
+            unpack(table.to(device), factor.to(device), dtype)
+            for table, factor, (device, dtype) in zip(tables, factors, self.like, strict=True)
+        ]
+
+
+def pack(table: Tensor, wire: torch.dtype) -> tuple[Tensor, Scalar]:
+    """A table in fewer bits, and the power of two that it was multiplied by.
+
+    Its largest number comes close to the largest of 16 bits: gradients of many nodes are small, and
+    would lose their digits, or be zero.
+    """
+    one = torch.ones((), device=table.device)
+    if wire == table.dtype:
+        return table, one
+    exponent = LARGEST - torch.frexp(table.abs().amax().float()).exponent
+    factor = torch.ldexp(one, exponent.clamp(-100, 100))
+    return (table * factor).to(wire), factor
+
+
+def unpack(table: Tensor, factor: Scalar, dtype: torch.dtype) -> Tensor:
+    """What `pack` was given, up to rounding."""
+    return table if table.dtype == dtype else table.to(dtype) / factor
 
 
 class _RingContrast(torch.autograd.Function):
@@ -166,7 +200,7 @@ class _RingContrast(torch.autograd.Function):
         begin, end = shard.of_rank(rank)
         views = len(anchor) // (end - begin)
         own = anchor.detach().requires_grad_()
-        ids = shard.nodes(rank, views).to(device)
+        ids = shard.nodes(rank, views, device)
 
         def shapes(owner: int) -> list[torch.Size]:
             first, last = shard.of_rank(owner)
@@ -181,7 +215,7 @@ class _RingContrast(torch.autograd.Function):
         for step in range(world):
             owner = (rank - step) % world
             last = step == world - 1
-            passing = None if last else _Passing(workers, here, shapes(owner - 1))
+            passing = None if last else Passing(workers, here, shapes(owner - 1))
             others = here[0].detach().requires_grad_()
             weights = None if weight is None else replace(weight, cols=here[1])
             with torch.enable_grad():
@@ -192,7 +226,7 @@ class _RingContrast(torch.autograd.Function):
                     temperature=t,
                     nodes=end - begin
                     if owner == rank
-                    else (ids, shard.nodes(owner, views).to(device)),
+                    else (ids, shard.nodes(owner, views, device)),
                 )
             rounds.append((others, sums))
             here = here if passing is None else passing.arrived()
@@ -216,7 +250,7 @@ class _RingContrast(torch.autograd.Function):
             if passing is not None:
                 d_keys = d_keys + passing.arrived()[0]
             if step < world:
-                passing = _Passing(workers, [d_keys], shapes(rank - step - 1)[:1])
+                passing = Passing(workers, [d_keys], shapes(rank - step - 1)[:1])
         d_keys = d_keys + (excess * anchor).roll(end - begin, 0)
         ctx.save_for_backward(d_anchor, d_keys)
         return (whole.log() - pull).sum() / count

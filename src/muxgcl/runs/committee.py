@@ -19,6 +19,7 @@ from torch import Tensor
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.kernels.ring import Workers
 from muxgcl.methods import Method
 from muxgcl.nn.projector import unit_rows
 from muxgcl.runs.checkpoint import restore
@@ -81,11 +82,12 @@ def fit_members(
     *,
     on_block: Callable[[list[Epoch]], None] | None = None,
     on_prepare: Callable[[int, int], None] | None = None,
+    workers: Workers | None = None,
 ) -> tuple[Committee, Tensor, Fitted]:
     """Train every member, one after the other; the committee, its embedding, what training took."""
     members, tables = [], []
     for one in plan.of_members():
-        members.append(fit(one, graph, on_block=on_block, on_prepare=on_prepare))
+        members.append(fit(one, graph, on_block=on_block, on_prepare=on_prepare, workers=workers))
         tables.append(members[-1].embed())
         members[-1].method.forget()
     table = side_by_side(tables)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -45,6 +45,13 @@ def silent() -> bool:
     return launched() and os.environ.get("RANK", "0") != "0"
 
 
+def gathered() -> Workers | None:
+    """The workers of the process group that the caller made; None where there is none."""
+    if not dist.is_initialized() or dist.get_world_size() == 1:
+        return None
+    return Workers(dist.get_rank(), dist.get_world_size())
+
+
 @contextmanager
 def joined(device: str = "auto", *, timeout: float = TIMEOUT) -> Iterator[Workers | None]:
     """The workers that this process belongs to; None where it works alone.
@@ -55,7 +62,7 @@ def joined(device: str = "auto", *, timeout: float = TIMEOUT) -> Iterator[Worker
         yield None
         return
     if dist.is_initialized():
-        yield Workers(dist.get_rank(), dist.get_world_size())
+        yield gathered()
         return
     rank, world = (_number(name) for name in ("RANK", "WORLD_SIZE"))
     on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
@@ -110,7 +117,7 @@ def speaks(wait: float = 2.0) -> bool:
     address, port = os.environ["MASTER_ADDR"], _number("MASTER_PORT")
     patience = timedelta(seconds=wait)
     try:
-        store = dist.TCPStore(
+        store = dist.TCPStore(  # type: ignore[attr-defined]
             address, port, is_master=False, timeout=patience, wait_for_workers=False
         )
         until = time.monotonic() + wait
@@ -229,7 +236,7 @@ def prepare(workers: Workers, method: Method, graph: Graph) -> None:
     if workers.rank > 0 and not tables:
         method.prepare(graph)
     elif workers.rank > 0:
-        method.patches = [
+        cast(Any, method).patches = [
             torch.empty(shape, dtype=dtype, device=graph.device) for shape, dtype in tables
         ]
     for table in getattr(method, "patches", None) or ():

@@ -1,0 +1,103 @@
+"""What each of several workers does with commands, `run` and estimators in a group of its own."""
+
+import io
+from contextlib import redirect_stderr
+from pathlib import Path
+from typing import Any
+
+import torch
+from worker_cases import GRAPH, plan, trained
+
+import muxgcl
+from muxgcl.app import LoadOptions, RunOptions, dry_run
+from muxgcl.cli import commands  # noqa: F401  (declares the commands)
+from muxgcl.cli.app import run as command_line
+from muxgcl.kernels.ring import Workers
+from muxgcl.methods import mux_gcl
+from muxgcl.runs import cost, distributed
+
+FAST = ["--method", "grace", "--preset", "quick", "--epochs", "2", "--set", "width=8", "--quiet"]
+
+
+def asked(*words: str) -> tuple[int, str]:
+    """The status of a command, and what it wrote on standard error."""
+    with redirect_stderr(io.StringIO()) as told:
+        status = command_line([*words, "--device", "cpu"])
+    return status, told.getvalue()
+
+
+def all_commands(workers: Workers, folder: str, files: str) -> dict[str, Any]:
+    """What came of each."""
+    mine = Path(folder, f"edges-{workers.rank}.csv")
+    if workers.rank != 1:
+        mine.write_bytes(Path(files, "edges.csv").read_bytes())
+    edges, features = str(Path(files, "edges.csv")), ["--features", str(Path(files, "nodes.csv"))]
+    out = ["--out", str(Path(folder, "command"))]
+    return {
+        "unreadable": asked("train", str(mine), *features, *FAST, *out),
+        "trained": asked("train", edges, *features, *FAST, *out),
+        "again": asked("train", edges, *features, *FAST, *out),
+        "run": run(workers, folder, edges, features[1]),
+        "estimator": estimators(),
+        "budget": budget(workers, edges, features[1]),
+        "affinities": affinities(workers),
+    }
+
+
+def options(out: Path | None = None, **changes: Any) -> RunOptions:
+    return RunOptions(
+        method="grace",
+        preset="quick",
+        settings={"width": 8},
+        epochs=2,
+        device="cpu",
+        out=out,
+        score=False,
+        **changes,
+    )
+
+
+def run(workers: Workers, folder: str, edges: str, features: str) -> dict[str, Any]:
+    """`muxgcl.run` in a group that the caller made."""
+    load = LoadOptions(features=features)
+    found = muxgcl.run(edges, options(Path(folder, "own")), load=load, workers=workers)
+    return {"loss": found.loss, "shape": list(found.embedding.shape)}
+
+
+def estimators() -> dict[str, Any]:
+    """What an estimator learns where all processes of a group fit it, with a seed of chance."""
+    found = {}
+    for name in ("grace", "dgi"):  # the second cannot be divided
+        embedder = muxgcl.NodeEmbedder(
+            name, preset="quick", params={"width": 8}, epochs=2, device="cpu", random_state=None
+        )
+        embedder.fit(GRAPH)
+        found[name] = {"seed": embedder.seed_, "embedding": torch.tensor(embedder.embedding_)}
+    return found
+
+
+def budget(workers: Workers, edges: str, features: str) -> dict[str, Any]:
+    """A sample that the first worker chooses: its clock alone is looked at."""
+    cost.PATIENCE, cost.SIZES, before = 0.0, (16, 8), (cost.PATIENCE, cost.SIZES, cost.calibrate)
+    if workers.rank > 0:
+        cost.calibrate = None  # type: ignore[assignment]
+    found = dry_run(edges, options(), load=LoadOptions(features=features), workers=workers)
+    cost.PATIENCE, cost.SIZES, cost.calibrate = before
+    return {"anchors": found.plan.anchors, "notes": [*found.notes]}
+
+
+def affinities(workers: Workers) -> dict[str, Any]:
+    """Walks that the first worker alone trains on, while the others are told that it does."""
+    beats, largest, patches = [0], distributed.largest, mux_gcl.patches
+
+    def counted(workers: Workers, number: int) -> int:
+        beats[0] += number
+        return largest(workers, number)
+
+    distributed.BEAT, before = 0.0, distributed.BEAT
+    distributed.largest = counted
+    if workers.rank > 0:
+        mux_gcl.patches = None  # type: ignore[assignment]
+    found = trained(workers, plan(epochs=2))
+    distributed.BEAT, distributed.largest, mux_gcl.patches = before, largest, patches
+    return {"beats": beats[0], **found}
