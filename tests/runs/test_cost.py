@@ -181,6 +181,7 @@ def test_a_large_graph_is_given_more_time(monkeypatch: pytest.MonkeyPatch) -> No
     took = Cost(900.0, 1e6, 0.0, "CPU")
     monkeypatch.setattr(cost, "estimate", lambda plan, graph, rates: took)
     graph = Graph.from_data(planted(nodes=40))
+    monkeypatch.setattr(cost, "SIZES", (20,))
     for most, sampled in ((39, False), (40, True)):  # nodes up to which a graph is not large
         monkeypatch.setattr(cost, "LARGE", most)
         found = choose_sampling(plan(), graph, FAST, memory=1e15)
@@ -207,6 +208,32 @@ def test_the_exact_contrast_is_chosen_where_it_is_affordable_else_the_largest_sa
         assert found.cost.seconds == pytest.approx(time(size))
 
 
+def test_a_sample_of_all_nodes_is_none() -> None:
+    """However long it takes: 90 nodes are fewer than the smallest sample has."""
+    graph = Graph.from_data(planted(nodes=90))
+    found = choose_sampling(plan(), graph, FAST, patience=0.0, memory=1e15)
+    assert found.sampling == Sampling()
+    assert found.cost.seconds > 0
+    assert not choose_sampling(plan(), graph, FAST, exact=False, memory=1e15).sampling
+
+
+def test_workers_divide_the_pairs_and_the_memory_of_their_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph, pairs = GRAPHS["dense"], replace(FAST, pairs=1e5)
+    alone, four = (estimate(plan(), graph, replace(pairs, workers=n)) for n in (1, 4))
+    work = of_epoch(plan(), graph)
+    saved = plan().train.epochs * 0.75 * work.pairs / 1e5
+    assert alone.seconds - four.seconds == pytest.approx(saved)
+    assert str(four) == f"{replace(four, workers=1)} for each of 4 workers"
+    monkeypatch.setattr(cost, "resident", lambda: 0.0)
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    whole = cost.available(plan())
+    assert 0.15 * whole < cost.available(plan(), 4) < 0.35 * whole
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")  # four workers, two of them here
+    assert 0.35 * whole < cost.available(plan(), 4) < 0.65 * whole
+
+
 def test_what_does_not_fit_is_refused_and_what_would_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -217,10 +244,10 @@ def test_what_does_not_fit_is_refused_and_what_would_is_named(
     check_memory(plan(), graph, whole, FAST)
     little = estimate(plan(anchors=50, keys=50), graph, FAST).bytes
     assert little < whole.bytes
-    monkeypatch.setattr(cost, "available", lambda plan: (little + whole.bytes) / 2)
+    monkeypatch.setattr(cost, "available", lambda plan, workers: (little + whole.bytes) / 2)
     with pytest.raises(UserError, match="50 anchors and negatives need"):
         check_memory(plan(), graph, whole, FAST)
-    monkeypatch.setattr(cost, "available", lambda plan: 1.0)
+    monkeypatch.setattr(cost, "available", lambda plan, workers: 1.0)
     with pytest.raises(UserError, match="a smaller width needs less"):
         check_memory(plan(), graph, whole, FAST)
 

@@ -315,6 +315,7 @@ def torchrun(folder: Path, *words: str, workers: int = 2) -> subprocess.Complete
     )
 
 
+@pytest.mark.slow  # two hosts in one job are seldom skipped
 def test_a_run_under_torchrun_is_that_of_one_process(own: list[str], tmp_path: Path) -> None:
     words = ["train", *own, "--method", "grace", *TINY, "--device", "cpu", "--epochs", "3"]
     done = torchrun(tmp_path, *words, "--out", "two", "--json", "--quiet")

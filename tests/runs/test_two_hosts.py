@@ -58,9 +58,9 @@ def start(host: str, rank: int, folder: Path, own: list[str]) -> "subprocess.Pop
     launch += ["--nproc-per-node", "1", "--node-rank", str(rank)]
     launch += ["--master-addr", f"{SUBNET}.1", "--master-port", str(PORT)]
     end = f"mux{os.getpid()}{'ab'[rank]}"[-15:]
+    words = ["-m", "muxgcl", "train", *own, *TRAIN, "--out", "two"]
     return subprocess.Popen(
-        ["ip", "netns", "exec", host, *launch, "-m", "muxgcl", "train", *own, *TRAIN]
-        + ["--out", "two"],
+        ["ip", "netns", "exec", host, *launch, *words],
         cwd=folder,
         env={**os.environ, "GLOO_SOCKET_IFNAME": end, "OMP_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,

@@ -245,7 +245,9 @@ class _RingContrast(torch.autograd.Function):
         passing = None
         for step in range(1, world + 1):  # begins with the keys of the worker before
             others, sums = rounds[step % world]
-            part, d_keys = torch.autograd.grad(sums, (own, others), share)
+            with torch.enable_grad():
+                total = sums @ share  # torch loads its compiler where gradients are handed in
+            part, d_keys = torch.autograd.grad(total, (own, others))
             d_anchor += part
             if passing is not None:
                 d_keys = d_keys + passing.arrived()[0]
