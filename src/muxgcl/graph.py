@@ -23,6 +23,7 @@ from muxgcl.tensors import AnyData, symmetric
 
 Features = Float[Tensor, "n f"] | SparseMatrix
 Degrees = Literal["received", "sent", "each"]  # which degree an edge is divided by
+LOOK = 2**22  # features that are looked at together
 SPARSE_BELOW = 0.1  # share of non-zero features under which the sparse product wins
 
 
@@ -274,13 +275,20 @@ def check_weights(weight: Tensor, edges: int) -> None:
 
 def features_of(x: Tensor) -> Features:
     """Finite features, dense or sparse by what is cheaper to multiply."""
-    entries = x.to_sparse_coo().coalesce() if x.layout != torch.strided else None
+    sparse = x.layout != torch.strided
+    entries = x.to_sparse_coo().coalesce() if sparse else None
     values = x if entries is None else entries.values()
-    if not torch.isfinite(values).all():
-        where = "?" if entries is not None else int((~torch.isfinite(x)).any(1).nonzero()[0])
-        raise UserError(f"features must be finite numbers, but node {where} has NaN or infinity")
+    filled, size = 0, max(1, LOOK // max(1, x.shape[1]))
+    for start in range(0, len(values), size):  # a mapped table is never copied whole
+        block = values[start : start + size]
+        if not torch.isfinite(block).all():
+            where = "?" if sparse else start + int((~torch.isfinite(block)).any(1).nonzero()[0])
+            raise UserError(
+                f"features must be finite numbers, but node {where} has NaN or infinity"
+            )
+        filled += int(block.count_nonzero())
     if entries is None:
-        if x.count_nonzero() > SPARSE_BELOW * x.numel():
+        if filled > SPARSE_BELOW * x.numel():
             return x.float()
         entries = x.to_sparse_coo().coalesce()
     row, col = entries.indices()

@@ -32,6 +32,18 @@ class Csr:
         """How many rows there are, empty ones included."""
         return len(self.rowptr) - 1
 
+    def part(self, start: int, stop: int) -> Self:
+        """The rows from the first to before the second."""
+        ends = self.rowptr[start : stop + 1]
+        entries = slice(int(ends[0]), int(ends[-1]))
+        return replace(
+            self,
+            rowptr=ends - ends[0],
+            col=self.col[entries],
+            value=self.value[entries],
+            pieces=None,
+        )
+
     def multiply(self, dense: Float[Tensor, "columns d"]) -> Float[Tensor, "rows d"]:
         """The product with a dense table, outside of autograd."""
         if dense.is_cuda:

@@ -1,13 +1,15 @@
 """Large tables of features stay on the disk: they are mapped into memory, not copied."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from muxgcl.errors import UserError
-from muxgcl.graph import Graph
+from muxgcl.graph import Graph, features_of
 from muxgcl.io import npz
 from muxgcl.io.load import load
 
@@ -69,3 +71,33 @@ def test_a_read_only_map_of_the_users_own_is_taken_as_it_is(file: Path) -> None:
     x = load(EDGES, features=mapped, scale=False).tensors.x
     assert x.data_ptr() == mapped.ctypes.data
     np.testing.assert_array_equal(x.numpy(), TABLE)
+
+
+class Widest(TorchDispatchMode):
+    """The most numbers that one operation has made."""
+
+    most = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        out = func(*args, **(kwargs or {}))
+        if isinstance(out, torch.Tensor) and func is not torch.ops.aten.slice.Tensor:
+            self.most = max(self.most, out.numel())
+        return out
+
+
+def test_a_mapped_table_is_looked_at_in_blocks(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = np.random.default_rng(1).normal(size=(20_000, 80)).astype(np.float32)  # 6.4 MB
+    np.save(file, large)
+    tracemalloc.start()
+    try:
+        x = load(EDGES, features=file, scale=False).tensors.x
+        assert tracemalloc.get_traced_memory()[1] < large.nbytes / 4
+    finally:
+        tracemalloc.stop()
+    monkeypatch.setattr("muxgcl.graph.LOOK", 8000)
+    with Widest() as seen:
+        assert features_of(x) is x
+    assert 0 < seen.most <= 8000
+    x[17_003, 4] = torch.inf
+    with pytest.raises(UserError, match="node 17003 has NaN or infinity"):
+        features_of(x)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tomllib
+from functools import partialmethod
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
 from muxgcl.methods import METHODS, Context, Method, total
+from muxgcl.nn.gcn import GCN
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.settings import TrainConfig, preset, split_settings
@@ -130,6 +132,20 @@ def test_another_seed_gives_another_embedding(name: str) -> None:
     graph = graph_of()
     one, two = (embed(trained(name, graph, seed=seed), graph) for seed in (0, 1))
     assert not torch.allclose(one, two)
+
+
+@ALL
+def test_blocks_of_rows_put_together_are_the_embedding(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GCN, "embed_blocks", partialmethod(GCN.embed_blocks, rows=7))
+    graph = graph_of()
+    method = trained(name, graph, epochs=2).eval()
+    with torch.no_grad():
+        blocks = [*method.embed_blocks(graph)]
+        assert_close(torch.cat(blocks), method.embed(graph))
+    in_part = {"mux-gcl", "grace", "gca", "progcl", "homogcl", "sfa", "costa", "ns4gc"}
+    assert (len(blocks) > 1) == (name in in_part | {"dgi", "cca-ssg", "random-gcn"})
 
 
 @ALL

@@ -220,3 +220,17 @@ def test_padded_features_change_nothing() -> None:
     encoder = GCN(6, 4)
     for k, nodes in encoder(view).items():
         assert_close(encoder(padded)[k], nodes)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("rows", [1, 7, 20, 99])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_blocks_of_rows_are_the_embedding(layers: int, rows: int, sparse: bool) -> None:
+    view = clean(Graph.from_data(small_graph(20, 60, sparse=sparse)))
+    encoder = GCN(60, 5, layers=layers, act="prelu")
+    for bias in encoder.biases:
+        torch.nn.init.normal_(bias)
+    with torch.no_grad():
+        blocks = [*encoder.embed_blocks(view, rows)]
+        assert_close(torch.cat(blocks), encoder.embed(view))
+    assert [len(block) for block in blocks[:-1]] == [rows] * (-(-20 // rows) - 1)

@@ -38,6 +38,7 @@ class LoadOptions:
     include: str | tuple[str, ...] | None = None
     exclude: str | tuple[str, ...] | None = None
     structure: bool | None = None
+    scale: bool | None = None  # False keeps all numbers of the features as they are
 
     def given(self) -> dict[str, Any]:
         """The options about files that were given, by name."""

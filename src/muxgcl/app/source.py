@@ -31,6 +31,7 @@ FLAGS = {
     "target_column": "--target",
     "weight_column": "--weight",
     "edge_type_column": "--edge-type",
+    "scale": "--no-scale",
 }
 
 

@@ -101,6 +101,14 @@ Structure = Annotated[
         rich_help_panel=FILES,
     ),
 ]
+NoScale = Annotated[
+    bool,
+    typer.Option(
+        "--no-scale",
+        help="Keep all numbers of the features as they are; a large .npy stays on the disk then.",
+        rich_help_panel=FILES,
+    ),
+]
 
 
 def load_options(
@@ -119,6 +127,7 @@ def load_options(
     include: list[str] | None = None,
     exclude: list[str] | None = None,
     structure: bool | None = None,
+    no_scale: bool = False,
 ) -> LoadOptions:
     """The options about files under the names that the command line has for them."""
     return LoadOptions(
@@ -136,4 +145,5 @@ def load_options(
         include=tuple(include) if include else None,
         exclude=tuple(exclude) if exclude else None,
         structure=structure or None,
+        scale=False if no_scale else None,
     )

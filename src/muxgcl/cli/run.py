@@ -63,6 +63,7 @@ def run(
     include: f.Include = None,
     exclude: f.Exclude = None,
     structure: f.Structure = None,
+    no_scale: f.NoScale = False,
     report: o.Report = True,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
@@ -111,6 +112,7 @@ def run(
         include=include,
         exclude=exclude,
         structure=structure,
+        no_scale=no_scale,
     )
     if dry_run:
         _estimate(graph, options, load, seeds=seeds, timeout=timeout, quiet=quiet, as_json=as_json)
@@ -154,6 +156,7 @@ def train(
     include: f.Include = None,
     exclude: f.Exclude = None,
     structure: f.Structure = None,
+    no_scale: f.NoScale = False,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
 ) -> None:
@@ -194,6 +197,7 @@ def train(
         include=include,
         exclude=exclude,
         structure=structure,
+        no_scale=no_scale,
     )
     if dry_run:
         _estimate(graph, options, load, seeds=1, timeout=timeout, quiet=quiet, as_json=as_json)

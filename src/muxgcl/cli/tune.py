@@ -92,6 +92,7 @@ def tune(
     include: f.Include = None,
     exclude: f.Exclude = None,
     structure: f.Structure = None,
+    no_scale: f.NoScale = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -116,6 +117,7 @@ def tune(
         include=include,
         exclude=exclude,
         structure=structure,
+        no_scale=no_scale,
     )
     where = Source(graph, load)
     with Screen(quiet=quiet) as screen, stops_are_told("loading", resumable=False):

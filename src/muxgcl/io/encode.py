@@ -23,7 +23,7 @@ from muxgcl.errors import UserError
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.safety import check_size, how_many, listed, quoted
 from muxgcl.io.structure import NAMES
-from muxgcl.io.table import Dense, Matrix, Place, is_bag, is_number, to_dense
+from muxgcl.io.table import Dense, Matrix, Place, is_bag, is_number, row_blocks, to_dense
 
 MOST_CATEGORIES = 256
 ALWAYS_CATEGORIES = 16
@@ -141,7 +141,10 @@ def _blank(numbers: Matrix) -> Mask:
     if isinstance(numbers, csr_array):
         missing = numbers.indices[np.isnan(numbers.data)]
         return np.bincount(missing, minlength=columns) == rows
-    return np.asarray(np.isnan(numbers).all(0))
+    blank = np.ones(columns, dtype=bool)
+    for _, block in row_blocks(numbers):
+        blank &= np.isnan(block).all(0)
+    return blank
 
 
 def _columns(names: list[str]) -> str:
@@ -204,10 +207,8 @@ def _encode_numbers(table: NodeTable, encoding: Encoding) -> tuple[Matrix, Mask,
         numbers = to_dense(numbers).copy()
         for column, (shift, scale) in zip(numbers.T, rules, strict=True):
             column[:] = (column.astype(np.float64) - shift) / scale
-    entries = numbers.data if isinstance(numbers, csr_array) else numbers
-    absent = np.isnan(entries)
-    given = _given(numbers, absent)
-    if not (missing := int(absent.sum())):
+    given, missing = _given(numbers)
+    if not missing:
         return numbers, given, []
     numbers = numbers.copy()
     entries = numbers.data if isinstance(numbers, csr_array) else numbers
@@ -216,12 +217,18 @@ def _encode_numbers(table: NodeTable, encoding: Encoding) -> tuple[Matrix, Mask,
     return numbers, given, [f"{many} set to the mean, or to 0 in columns kept as is"]
 
 
-def _given(numbers: Matrix, absent: Mask) -> Mask:
-    """Rows with a number that is not absent; in a bag of words, with a word."""
-    if not isinstance(numbers, csr_array):
-        return np.asarray(~absent.all(1))
-    words = np.concatenate([[0], np.cumsum(~absent)])  # up to each entry
-    return np.diff(words[numbers.indptr]) > 0
+def _given(numbers: Matrix) -> tuple[Mask, int]:
+    """Rows with a number (in a bag of words, with a word), and how many numbers are missing."""
+    if isinstance(numbers, csr_array):
+        absent = np.isnan(numbers.data)
+        words = np.concatenate([[0], np.cumsum(~absent)])  # up to each entry
+        return np.diff(words[numbers.indptr]) > 0, int(absent.sum())
+    given, missing = np.zeros(len(numbers), dtype=bool), 0
+    for start, block in row_blocks(numbers):
+        absent = np.isnan(block)
+        given[start : start + len(block)] = ~absent.all(1)
+        missing += int(absent.sum())
+    return given, missing
 
 
 def _one_hot(cells: list[str], texts: list[str]) -> csr_array:

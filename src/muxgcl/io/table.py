@@ -168,6 +168,10 @@ def check_finite(
     where: NDArray[np.bool_] | None = None,
 ) -> None:
     """Refuse NaN and infinity (where a mask says, or everywhere), naming column and first row."""
+    if where is None and not isinstance(values, csr_array) and values.size > CELLS:
+        for start, block in row_blocks(values):
+            check_finite(block, names, table, _later(place, start))
+        return
     entries = values.data if isinstance(values, csr_array) else values
     wrong = ~np.isfinite(entries)
     if where is not None:
@@ -184,6 +188,17 @@ def check_finite(
         f"{table}, {place(row)}: column {quoted(names[column])} holds {value}; "
         "expected a finite number"
     )
+
+
+def row_blocks(table: Dense) -> Iterator[tuple[int, Dense]]:
+    """Some rows at a time, and the number of the first: a mapped table is never held whole."""
+    size = max(1, CELLS // max(1, table.shape[1]))
+    for start in range(0, len(table), size):
+        yield start, table[start : start + size]
+
+
+def _later(place: Place, start: int) -> Place:
+    return lambda row: place(row + start)
 
 
 def counted(word: str, first: int = 1) -> Place:

@@ -10,11 +10,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from muxgcl.augment import clean
+from muxgcl.augment import View, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import ALL, Backend, Chooser, Sample, Selection
-from muxgcl.methods.parts.of_graph import OfGraph
+from muxgcl.methods.parts.of_graph import OfGraph, as_it_is
 from muxgcl.nn.adam import Adam, Optimizer
 from muxgcl.nn.gcn import GCN
 from muxgcl.nn.norm_gcn import NormGCN
@@ -72,11 +72,23 @@ class Method(nn.Module, ABC):
 
     def embed(self, graph: Graph) -> Nodes:
         """The embedding of every node of the un-augmented graph."""
-        return cast(GCN | NormGCN, self.encoder).embed(clean(graph))
+        return cast(GCN | NormGCN, self.encoder).embed(self.plain_view(graph))
 
     def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
-        """The same in blocks of rows, from the first node on."""
-        yield self.embed(graph)
+        """The same in blocks of rows, from the first node on; one block from an `embed` of its own.
+
+        Without gradients.
+        """
+        encoder = getattr(self, "encoder", None)
+        if type(self).embed is Method.embed and isinstance(encoder, GCN):
+            yield from encoder.embed_blocks(self.plain_view(graph))
+        else:
+            yield self.embed(graph)
+
+    def plain_view(self, graph: Graph) -> View:
+        """The graph without augmentations, its features as the method scales them."""
+        scaled: Callable[[Graph], Graph] = getattr(self, "scaled", as_it_is)
+        return clean(scaled(graph))
 
     def assignment(self, graph: Graph) -> Int[Tensor, " n"] | None:
         """The cluster of every node, from a method that has clusters of its own."""

@@ -22,7 +22,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from muxgcl.augment import Corrupt, clean
+from muxgcl.augment import Corrupt
 from muxgcl.graph import Graph
 from muxgcl.losses.bootstrap import bootstrap
 from muxgcl.methods.base import Context, Method
@@ -30,7 +30,7 @@ from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.methods.parts.schedule import WarmUpCosine, cosine_decay
 from muxgcl.nn.adam import Adam
 from muxgcl.nn.norm_gcn import NormGCN
-from muxgcl.shapes import Nodes, Scalar
+from muxgcl.shapes import Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +82,6 @@ class Bgrl(Method):
             "1 to 2": bootstrap(self.predictor(self.encoder(one)), target_two),
             "2 to 1": bootstrap(self.predictor(self.encoder(two)), target_one),
         }
-
-    def embed(self, graph: Graph) -> Nodes:
-        """The online encoder's output."""
-        return self.encoder.embed(clean(self.scaled(graph)))
 
     def optimizer(self, lr: float, weight_decay: float) -> Adam:
         """AdamW with warm-up and cosine decay, over what is not the target."""

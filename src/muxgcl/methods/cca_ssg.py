@@ -15,14 +15,14 @@ the graph is undirected without repeated edges.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from muxgcl.augment import Corrupt, both, clean
+from muxgcl.augment import Corrupt, both
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.losses.correlation import canonical_correlation
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.gcn import GCN, Activation
-from muxgcl.shapes import Nodes, Scalar
+from muxgcl.shapes import Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,3 @@ class CcaSsg(Method):
         one, two = self.encoder.embed(views).chunk(2)
         agreement, repetition = canonical_correlation(one, two)
         return {"agreement": agreement, "repetition": self.decorrelation * repetition}
-
-    def embed(self, graph: Graph) -> Nodes:
-        """The encoder's output."""
-        return self.encoder.embed(clean(self.scaled(graph)))

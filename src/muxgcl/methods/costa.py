@@ -29,7 +29,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from muxgcl.augment import Corrupt, both, clean
+from muxgcl.augment import Corrupt, both
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import Sample, contrast, taken
@@ -94,10 +94,6 @@ class Costa(Method):
         mixed = self.mix(torch.cat(views, 1), sample)  # side by side: one P for both
         one, two = (self.projector(part) for part in mixed.chunk(2, 1))
         return {"contrast": (self._nce(one, two, sample) + self._nce(two, one, sample)) / 2}
-
-    def embed(self, graph: Graph) -> Nodes:
-        """The encoder's output; the sketch is for training alone."""
-        return self.encoder.embed(clean(self.scaled(graph)))
 
     def mix(self, nodes: Nodes, sample: Sample | None = None) -> Float[Tensor, "k d"]:
         """The product with a fresh sketch of the node axis; with a sample, its rows alone."""

@@ -55,10 +55,6 @@ class Dgi(Method):
         logits = (self.discriminator(nodes, of=real) for nodes in (real, shuffled))
         return {"infomax": infomax(*logits)}
 
-    def embed(self, graph: Graph) -> Nodes:
-        """The convolution's output."""
-        return self.encoder.embed(clean(self.scaled(graph)))
-
 
 def shuffle(graph: Graph) -> NodeIndex:
     """A random order of the nodes, drawn without waiting for the device."""

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import torch
 
-from muxgcl.augment import Corrupt, clean
+from muxgcl.augment import Corrupt
 from muxgcl.graph import Graph
 from muxgcl.losses.decorrelation import decorrelation
 from muxgcl.methods.base import Context, Method
@@ -21,7 +21,7 @@ from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.methods.parts.schedule import WarmUpCosine
 from muxgcl.nn.adam import Adam
 from muxgcl.nn.norm_gcn import NormGCN
-from muxgcl.shapes import Nodes, Scalar
+from muxgcl.shapes import Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +61,6 @@ class Gbt(Method):
         one, two = (self.encoder(self.view(self.scaled(graph))) for _ in range(2))
         invariance, redundancy = decorrelation(one, two)
         return {"invariance": invariance, "redundancy": redundancy}
-
-    def embed(self, graph: Graph) -> Nodes:
-        """The encoder's output."""
-        return self.encoder.embed(clean(self.scaled(graph)))
 
     def optimizer(self, lr: float, weight_decay: float) -> Adam:
         """AdamW with warm-up and cosine decay."""

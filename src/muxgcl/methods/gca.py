@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from muxgcl.augment import Corrupt, clean
+from muxgcl.augment import Corrupt
 from muxgcl.graph import Graph
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
@@ -20,7 +20,7 @@ from muxgcl.methods.parts.centrality import Centrality, adaptive_views, drop_wei
 from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
-from muxgcl.shapes import Nodes, Scalar
+from muxgcl.shapes import Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,3 @@ class Gca(Method):
         sample = self.context.draw(graph)
         (nodes,) = self.encoder(views, (), sample).values()
         return self.contrast({self.contrast.last: self.projector(nodes)}, sample=sample)
-
-    def embed(self, graph: Graph) -> Nodes:
-        """The encoder's output."""
-        return self.encoder.embed(clean(self.scaled(graph)))

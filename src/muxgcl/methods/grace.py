@@ -4,6 +4,7 @@ Two views; the negatives of a node are all other nodes, in both views. It is MUX
 on the last scale and no affinity.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from muxgcl.methods.base import Context, Method
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
-from muxgcl.shapes import Nodes, Scalar
+from muxgcl.shapes import Nodes, Scalar, Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,3 +73,9 @@ class Grace(Method):
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""
         return self.readout(self.encoder(clean(graph), self.readout.scales), graph)
+
+    def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
+        """The same, a block of rows at a time."""
+        if self.readout.alone:
+            return self.encoder.embed_blocks(clean(graph))
+        return self.readout.blocks(self.encoder(clean(graph), self.readout.scales), graph)

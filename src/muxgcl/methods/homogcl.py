@@ -117,10 +117,6 @@ class HomoGcl(Method):
             "clusters": cfg.alpha * disagreement(graph.adjacency, belonging),
         }
 
-    def embed(self, graph: Graph) -> Nodes:
-        """The encoder's output."""
-        return self.encoder.embed(clean(self.scaled(graph)))
-
     def contrast(
         self,
         adjacency: Adjacency,

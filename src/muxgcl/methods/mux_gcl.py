@@ -6,6 +6,7 @@ pooled by a plain average (theirs is `pooling = "residual"`); walks are trained 
 steps at a higher rate; a node without neighbours is neither near nor far; no N x N matrix.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,7 +23,7 @@ from muxgcl.methods.base import Context, Method
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
-from muxgcl.shapes import Nodes, Scalar
+from muxgcl.shapes import Nodes, Scalar, Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,12 @@ class MuxGcl(Method):
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""
         return self.readout(self.encoder(clean(graph), self.readout.scales), graph)
+
+    def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
+        """The same, a block of rows at a time."""
+        if self.readout.alone:
+            return self.encoder.embed_blocks(clean(graph))
+        return self.readout.blocks(self.encoder(clean(graph), self.readout.scales), graph)
 
     def forget(self) -> None:
         """Let go of the patches too: only the loss reads them."""

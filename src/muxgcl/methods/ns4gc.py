@@ -18,10 +18,11 @@ With a sampled contrast all nodes are encoded; the last term is an unbiased esti
 linear in the sums.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from muxgcl.augment import Corrupt, both, clean
+from muxgcl.augment import Corrupt, both
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.kernels import Backend, Sample, Sigmoid, pair_sum, taken
@@ -30,7 +31,7 @@ from muxgcl.methods.parts.edge_sums import edge_dot, met_sum
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import unit_rows
-from muxgcl.shapes import Nodes, Scalar
+from muxgcl.shapes import Nodes, Scalar, Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,11 @@ class Ns4gc(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The encoder's output, rows of length 1."""
-        return unit_rows(self.encoder.embed(clean(self.scaled(graph))))
+        return unit_rows(self.encoder.embed(self.plain_view(graph)))
+
+    def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
+        """The same, a block of rows at a time."""
+        return map(unit_rows, self.encoder.embed_blocks(self.plain_view(graph)))
 
 
 def similarities(

@@ -35,7 +35,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from muxgcl.augment import Corrupt, both, clean
+from muxgcl.augment import Corrupt, both
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import Sample, contrast, negative_sum, taken
@@ -119,10 +119,6 @@ class ProGcl(Method):
         unit = self._encode(graph)  # of all nodes: B is made of them
         self.hardness.remember(*unit.chunk(2))
         return {"contrast": self.contrast(taken(unit, sample), sample)}
-
-    def embed(self, graph: Graph) -> Nodes:
-        """The encoder's output."""
-        return self.encoder.embed(clean(self.scaled(graph)))
 
     def reach(self, milestone: int) -> None:
         """At the switch, freeze the hardness that the last step's similarities show."""

@@ -26,7 +26,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from muxgcl.augment import Corrupt, both, clean
+from muxgcl.augment import Corrupt, both
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import taken
@@ -84,10 +84,6 @@ class Sfa(Method):
         sample = self.context.draw(graph)
         unit = self.projector(taken(torch.cat(flat), sample))
         return self.contrast({self.contrast.last: unit}, sample=sample)
-
-    def embed(self, graph: Graph) -> Nodes:
-        """The encoder's output with its spectrum as it is."""
-        return self.encoder.embed(clean(self.scaled(graph)))
 
     def flatten(self, nodes: Nodes, start: Float[Tensor, " d"]) -> Nodes:
         """The table without the direction that a power iteration finds from this start."""

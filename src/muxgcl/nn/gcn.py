@@ -10,7 +10,7 @@ $$\text{scale } k = \sigma\big(U^{(k)} W_{k+1} \cdots W_L\big), \qquad
 Scale 0 stays linear and no carried scale has a bias, as in the authors' code (which has L = 2).
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -26,6 +26,7 @@ from muxgcl.nn.field import Field, inputs, projected
 from muxgcl.shapes import Nodes, Scale
 
 Activation = Literal["relu", "prelu", "rrelu", "elu", "selu", "none"]
+ROWS = 2**14  # of an embedding that are made at a time
 RRELU_SLOPE = 11 / 48  # the middle of (1/8, 1/3): what the randomised slope is in evaluation
 
 
@@ -150,3 +151,23 @@ class GCN(nn.Module):
     def embed(self, view: View) -> Nodes:
         """The last scale alone."""
         return self(view, ())[len(self.weights)]
+
+    def embed_blocks(self, view: View, rows: int = ROWS) -> Iterator[Nodes]:
+        """The same, so many rows at a time, without gradients: two layers' tables are there."""
+        matrix, last = view.propagation.matrix, len(self.weights)
+        starts = range(0, matrix.rows, rows)
+        mixed = view.project(self.weights[0])
+        for k, bias in enumerate(self.biases, start=1):
+
+            def layer(start: int, table: Scale = mixed, bias: Tensor = bias, k: int = k) -> Scale:
+                stop = min(start + rows, matrix.rows)
+                part = matrix if len(starts) == 1 else matrix.part(start, stop)
+                return self._layer(part.multiply(table), bias, k)
+
+            if k == last:
+                yield from map(layer, starts)
+                return
+            after = mixed.new_empty(matrix.rows, self.weights[k].shape[1])
+            for start in starts:
+                after[start : start + rows] = layer(start) @ self.weights[k]
+            mixed = after

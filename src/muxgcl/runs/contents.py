@@ -60,7 +60,7 @@ CONFIG = fields(
         ),
         "source": fields(
             {
-                **dict.fromkeys(("header", "directed", "structure"), flag),
+                **dict.fromkeys(("header", "directed", "structure", "scale"), flag),
                 **dict.fromkeys(("include", "exclude"), list_of(text)),
             },
             others=text,
