@@ -41,13 +41,15 @@ def test_where_training_did_not_pay_the_control_is_advised() -> None:
 
 
 def test_of_a_method_without_training_no_training_is_judged() -> None:
-    same = verdict("sgc", scores([70.0, 71], **{"A^2_X": [70.0, 71]}))
+    same = verdict("sgc", scores([70.0, 71], raw=[71.0, 70]))
     below = verdict("raw", scores([70.0, 71], **{"A^2_X": [80.0, 82]}))
     above = verdict("random-gcn", scores([70.0, 71], raw=[60.0, 62]))
     assert same is not None
     assert below is not None
     assert above is not None
-    assert same.sentence.startswith("sgc, which is not trained, and the best control, A^2 X, are")
+    assert same.sentence.startswith(
+        "sgc, which is not trained, and the best control, raw features, are"
+    )
     assert "use" not in same.sentence
     assert below.sentence.startswith("raw, which is not trained, is 10.50 points of accuracy below")
     assert "use A^2 X (--method sgc)" in below.sentence
@@ -126,7 +128,7 @@ def test_scores_without_splits_or_of_other_splits_are_not_paired() -> None:
 def test_training_paid_where_the_spread_lies_above_zero(
     own: list[float], paid: bool | None, ahead: int
 ) -> None:
-    found = _judge("m", "holdout", "raw", [own], [[70.0, 70.0]])
+    found = _judge("m", "holdout", {"raw": ([own], [[70.0, 70.0]])})
     assert (found.paid, found.ahead, found.seeds, found.interval) == (paid, ahead, 1, None)
     assert found.difference == summarise([value - 70 for value in own])
 
@@ -135,13 +137,15 @@ def test_five_seeds_are_judged_by_their_interval() -> None:
     rng = np.random.default_rng(0)
     own = (71 + rng.normal(size=(5, 6))).tolist()
     rival = [[70.0] * 6] * 5
-    found = _judge("m", "holdout", "raw", own, rival)
+    found = _judge("m", "holdout", {"raw": (own, rival)})
     want = paired_difference(own, rival)
     assert found.interval == (want.low, want.high)
     assert found.paid == (True if want.low > 0 else None)
-    assert _judge("m", "holdout", "raw", own[:4], rival[:4]).interval is None
+    assert _judge("m", "holdout", {"raw": (own[:4], rival[:4])}).interval is None
     narrow = [row[:4] for row in own]  # too few splits for an interval
-    assert _judge("m", "holdout", "raw", narrow, [[70.0] * 4] * 5).interval is None
+    fewer = _judge("m", "holdout", {"raw": (narrow, [[70.0] * 4] * 5)})
+    assert fewer.interval is None
+    assert "over 5 seeds and 4 splits, too few splits for more" in fewer.sentence
 
 
 def test_a_verdict_is_said_in_words() -> None:
@@ -159,4 +163,40 @@ def test_a_verdict_is_said_in_words() -> None:
     assert _advice("raw", None).startswith(
         ": use raw features (--method raw), which is cheaper, or"
     )
-    assert _advice("untrained", False).startswith(": use untrained encoder, or try another method")
+    assert _advice(None, False) == ": try another method, more seeds or `muxgcl tune`"
+
+
+def test_advice_names_the_best_control_that_has_a_command() -> None:
+    near = verdict("mux", scores([70.0, 71], untrained=[80.0, 82], raw=[72.0, 71], A_X=[9.0, 9]))
+    far = verdict("mux", scores([70.0, 71], untrained=[80.0, 82], raw=[62.0, 61]))
+    assert near is not None
+    assert far is not None
+    assert near.control == far.control == "untrained"
+    assert "): use raw features (--method raw), or try another method" in near.sentence
+    assert "): try another method, more seeds" in far.sentence
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "itself"),
+    [
+        ("raw", {}, "raw"),
+        ("sgc", {}, "A^2 X"),
+        ("sgc", {"steps": 0}, "raw"),
+        ("sgc", {"steps": 1, "side_by_side": False}, "A X"),
+        ("sgc", {"steps": 2, "side_by_side": True}, "X|AX|A^2X"),
+        ("sgc", {"steps": 3}, None),
+        ("sgc", {"steps": 1, "side_by_side": True}, None),
+        ("mux-hop", {"steps": 2}, None),
+    ],
+)
+def test_a_method_is_not_compared_with_itself(
+    method: str, settings: dict[str, Any], itself: str | None
+) -> None:
+    names = ("raw", "A X", "A^2 X", "X|AX|A^2X")
+    parts = {name: {"holdout": part([70.0 + (name == itself), 71.0])} for name in names}
+    found = verdict(method, {"holdout": part([70.0, 72]), "controls": parts}, settings)
+    assert found is not None
+    assert found.control != itself
+    alone = {"holdout": part([70.0, 72]), "controls": {itself: {"holdout": part([70.0, 72])}}}
+    if itself is not None:
+        assert verdict(method, alone, settings) is None

@@ -29,8 +29,14 @@ def test_raw_features_come_back_as_they_were() -> None:
 
 def test_propagation_is_that_of_the_control() -> None:
     controls = control_tables(Plan.make("raw"), GRAPH)
-    for steps, name in enumerate(("raw", "A X", "A^2 X")):
-        got = Sgc(GRAPH, SgcConfig(steps=steps), Context()).embed(GRAPH)
+    wanted = {
+        "raw": SgcConfig(steps=0),
+        "A X": SgcConfig(steps=1),
+        "A^2 X": SgcConfig(),
+        "X|AX|A^2X": SgcConfig(side_by_side=True),
+    }
+    for name, cfg in wanted.items():
+        got = Sgc(GRAPH, cfg, Context()).embed(GRAPH)
         want = controls[name]
         assert_close(got, torch.from_numpy(want.toarray() if issparse(want) else want))
 

@@ -72,7 +72,7 @@ def run_info(run: Folder) -> dict[str, Any]:
     lines = folder.metrics()
     epochs = int(tables.get("train", {}).get("epochs", 0))
     scores = folder.scores()
-    judged = verdict(str(facts.get("method")), scores)
+    judged = verdict(str(facts.get("method")), scores, tables.get("method"))
     return {
         "run": str(folder.path),
         "method": facts.get("method"),

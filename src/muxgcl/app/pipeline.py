@@ -4,7 +4,7 @@
 """
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +166,7 @@ def _run_one(
         save_stage(run, job.loaded, z)
         observer.wrote("embeddings", run.embeddings_file)
         scores = _score(job, plan, run, fitted, z, paper) if options.score else {}
-        judged = verdict(plan.method, scores)
+        judged = verdict(plan.method, scores, asdict(plan.settings))
         if scores:
             observer.scores(plan.method, scores, judged)
         if options.score and options.report:

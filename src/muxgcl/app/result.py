@@ -1,6 +1,6 @@
 """What a run came to."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,8 @@ class SeedsResult:
     @cached_property
     def verdict(self) -> Verdict | None:
         """Whether training paid, over all seeds and splits."""
-        return verdict(self.runs[0].plan.method, [one.scores for one in self.runs])
+        plan = self.runs[0].plan
+        return verdict(plan.method, [one.scores for one in self.runs], asdict(plan.settings))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -1,7 +1,7 @@
 """What a finished run is good for: embed, evaluate, predict links, cluster."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -217,7 +217,7 @@ def evaluate_run(
                 split_seed=split_seed,
                 clusters=False,
             )
-        judged = verdict(plan.method, scores)
+        judged = verdict(plan.method, scores, asdict(plan.settings))
     observer.scores(plan.method, scores, judged)
     return Evaluated(trained.path, plan.method, scores, judged)
 

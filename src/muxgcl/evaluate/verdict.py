@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.evaluate.controls import control_name
+from muxgcl.evaluate.controls import ONE_HOP, RAW, SIDE_BY_SIDE, TWO_HOPS, control_name
 from muxgcl.evaluate.statistics import Summary, paired_difference, summarise
 
 FEWEST_SEEDS = 5  # for an interval
 PROTOCOLS = ("holdout", "holdout-all", "public")  # the order in which they are looked for
 UNTRAINED = ("raw", "sgc", "random-gcn")  # methods of the registry that are controls themselves
-METHOD_OF = {  # a control as a method of the registry, for advice
-    "raw": "--method raw",
-    "A X": "--method sgc --set steps=1",
-    "A^2 X": "--method sgc",
-    "X|AX|A^2X": "--method sgc with steps 0, 1 and 2, side by side",
+METHOD_OF = {  # options of `muxgcl run` that make a control; the others have none
+    RAW: "--method raw",
+    ONE_HOP: "--method sgc --set steps=1",
+    TWO_HOPS: "--method sgc",
+    SIDE_BY_SIDE: "--method sgc --set side_by_side=true",
 }
 
 
@@ -44,14 +44,21 @@ class Verdict:
         return asdict(self)
 
 
-def verdict(method: str, scores: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Verdict | None:
+def verdict(
+    method: str,
+    scores: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    settings: Mapping[str, Any] | None = None,
+) -> Verdict | None:
     """Judge the scores of one run, or of several seeds; None where there is nothing to compare.
 
     Args:
         method: the method's name.
         scores: as a run keeps them: by protocol, then `per_split`; `controls` holds the same by
             name. Several seeds must share their splits.
+        settings: of the method. They say whether it is one of the controls, which then is no
+            rival.
     """
+    itself = same_control(method, settings or {})
     runs = [scores] if isinstance(scores, Mapping) else list(scores)
     for protocol in PROTOCOLS:
         own = [split_accuracies(run.get(protocol)) for run in runs]
@@ -59,12 +66,24 @@ def verdict(method: str, scores: Mapping[str, Any] | Sequence[Mapping[str, Any]]
         rivals = {
             name: [split_accuracies(one.get(name, {}).get(protocol)) for one in controls]
             for name in (controls[0] if controls else {})
+            if name != itself
         }
         pairs = {name: shared for name, found in rivals.items() if (shared := _shared(own, found))}
         if pairs:
-            best = max(pairs, key=lambda name: float(np.mean(pairs[name][1])))
-            return _judge(method, protocol, best, *pairs[best])
+            return _judge(method, protocol, pairs)
     return None
+
+
+def same_control(method: str, settings: Mapping[str, Any]) -> str | None:
+    """The control that a method is, if it is one."""
+    if method == "raw":
+        return RAW
+    if method != "sgc":
+        return None
+    steps = settings.get("steps", 2)
+    if settings.get("side_by_side", False):
+        return SIDE_BY_SIDE if steps == 2 else None
+    return {0: RAW, 1: ONE_HOP, 2: TWO_HOPS}.get(steps)
 
 
 Accuracies = tuple[Any, list[float]] | None
@@ -90,9 +109,43 @@ def _shared(
     return values[: len(own)], values[len(own) :]
 
 
-def _judge(
-    method: str, protocol: str, control: str, own: list[list[float]], rival: list[list[float]]
-) -> Verdict:
+Pair = tuple[list[list[float]], list[list[float]]]  # of the method and a control
+
+
+def _judge(method: str, protocol: str, pairs: Mapping[str, Pair]) -> Verdict:
+    """The outcome against the best control; the advice names the best that one can ask for."""
+    found = {name: _against(*pairs[name]) for name in pairs}
+    ranked = sorted(pairs, key=lambda name: -float(np.mean(pairs[name][1])))
+    control, useful = ranked[0], [name for name in ranked if name in METHOD_OF]
+    best = found[control]
+    instead = useful[0] if useful and found[useful[0]].paid is not True else None
+    advice = "" if method in UNTRAINED and best.paid is None else _advice(instead, best.paid)
+    return Verdict(
+        method=method,
+        protocol=protocol,
+        control=control,
+        difference=best.difference,
+        ahead=best.ahead,
+        seeds=best.seeds,
+        interval=best.interval,
+        paid=best.paid,
+        sentence=f"{_outcome(method, control, best.difference, best.paid)} "
+        f"({_figures(best.difference, best.ahead, best.seeds, best.interval)}){advice}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A method against one control."""
+
+    difference: Summary
+    ahead: int
+    seeds: int
+    interval: tuple[float, float] | None
+    paid: bool | None
+
+
+def _against(own: list[list[float]], rival: list[list[float]]) -> _Compared:
     one, two = np.asarray(own), np.asarray(rival)  # [seeds, splits]
     pairs = one - two
     difference, seeds = summarise(pairs), len(pairs)
@@ -103,20 +156,7 @@ def _judge(
             interval = (found.low, found.high)
     low, high = interval or (difference.mean - difference.std, difference.mean + difference.std)
     paid = True if low > 0 else False if high < 0 else None
-    ahead = int((pairs > 0).sum())
-    advice = "" if method in UNTRAINED and paid is None else _advice(control, paid)
-    return Verdict(
-        method=method,
-        protocol=protocol,
-        control=control,
-        difference=difference,
-        ahead=ahead,
-        seeds=seeds,
-        interval=interval,
-        paid=paid,
-        sentence=f"{_outcome(method, control, difference, paid)} "
-        f"({_figures(difference, ahead, seeds, interval)}){advice}",
-    )
+    return _Compared(difference, int((pairs > 0).sum()), seeds, interval, paid)
 
 
 def _outcome(method: str, control: str, difference: Summary, paid: bool | None) -> str:
@@ -148,16 +188,19 @@ def _figures(
         low, high = interval
         spread = f"[{low:+.2f}, {high:+.2f}] over {seeds} seeds and {counted}"
     elif seeds > 1:
-        spread = f"± {difference.std:.2f} over {seeds} seeds and {counted}, too few seeds for more"
+        few = "seeds" if seeds < FEWEST_SEEDS else "splits"
+        spread = f"± {difference.std:.2f} over {seeds} seeds and {counted}, too few {few} for more"
     else:
         spread = f"± {difference.std:.2f} over {counted} of one training seed"
     return f"paired difference {difference.mean:+.2f} {spread}; ahead in {ahead} of {difference.n}"
 
 
-def _advice(control: str, paid: bool | None) -> str:
+def _advice(control: str | None, paid: bool | None) -> str:
+    """What to do instead, with the options of `muxgcl run` for it."""
     if paid:
         return ""
-    how = f" ({METHOD_OF[control]})" if control in METHOD_OF else ""
+    others = "try another method, more seeds or `muxgcl tune`"
+    if control is None:
+        return f": {others}"
     cheaper = ", which is cheaper" if paid is None else ""
-    use = f"{control_name(control)}{how}{cheaper}"
-    return f": use {use}, or try another method, more seeds or `muxgcl tune`"
+    return f": use {control_name(control)} ({METHOD_OF[control]}){cheaper}, or {others}"

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import summarise, verdict
+from muxgcl.evaluate import summarise
 from muxgcl.evaluate.controls import UNTRAINED, control_name
 from muxgcl.evaluate.verdict import PROTOCOLS, split_accuracies
 from muxgcl.io.files import write_text
@@ -18,7 +18,7 @@ from muxgcl.report.page import score_table
 from muxgcl.report.palette import CATEGORIES, MAIN, MUTED, RAMP
 from muxgcl.report.record import RunRecord
 from muxgcl.report.score_figures import score_panels
-from muxgcl.report.scores import Score, flatten
+from muxgcl.report.scores import Score, flatten, judged
 from muxgcl.report.style import WIDTH, inline_svg, short, styled
 from muxgcl.runs.environment import human_time
 
@@ -168,7 +168,7 @@ def _pairs(records: Sequence[RunRecord], names: Sequence[str]) -> list[list[str]
 
 def _verdicts(records: Sequence[RunRecord], names: Sequence[str]) -> list[str]:
     """Of each run, whether training paid."""
-    found = [verdict(record.method, record.scores) for record in records]
+    found = [judged(record) for record in records]
     return [
         f"<b>{text(name)}</b>: {text(one.sentence)}."
         for name, one in zip(names, found, strict=True)

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from muxgcl.evaluate import verdict
 from muxgcl.io.files import write_text
 from muxgcl.report.figures import PLOTS, Plot
 from muxgcl.report.markup import bullets, document, halves, pairs, section, table, template, text
 from muxgcl.report.node_map import payload
 from muxgcl.report.record import RunRecord
-from muxgcl.report.scores import PROTOCOLS, Score, flatten
+from muxgcl.report.scores import PROTOCOLS, Score, flatten, judged
 from muxgcl.report.style import inline_svg, styled
 from muxgcl.runs.environment import human_time
 
@@ -97,7 +96,7 @@ def _tiles(record: RunRecord) -> str:
 
 def _verdict(record: RunRecord) -> str:
     """Whether training paid, in a sentence."""
-    found = verdict(record.method, record.scores)
+    found = judged(record)
     if found is None:
         return ""
     sentence = found.sentence[0].upper() + found.sentence[1:]

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from muxgcl.evaluate import Verdict, verdict
 from muxgcl.evaluate.controls import control_name
+from muxgcl.report.record import RunRecord
 
 MEASURES = {
     "accuracy": "accuracy (%)",
@@ -57,6 +59,13 @@ class Score:
         digits = 3 if max(abs(self.mean), self.std) <= 1.5 else 2
         spread = f" ± {self.std:.{digits}f}" if self.n > 1 else ""
         return f"{self.mean:.{digits}f}{spread}"
+
+
+def judged(record: RunRecord) -> Verdict | None:
+    """Whether training paid, as far as the run's scores say."""
+    settings = record.settings.get("method")
+    known = settings if isinstance(settings, Mapping) else None
+    return verdict(record.method, record.scores, known)
 
 
 def flatten(scores: Mapping[str, Any]) -> list[Score]:

@@ -55,6 +55,7 @@ LATER = {
     "readout_raw": 0.0,
     "zero_bias": False,
     "fanout": 0,
+    "side_by_side": False,
 }
 # what a variant changes in its method's settings
 VARIANTS: dict[str, Callable[[Any], Overrides]] = {
