@@ -19,7 +19,8 @@ def install(modules: list[str]) -> None:
     functions themselves; those that name no shape are left as they are.
     """
     jaxtyping.jaxtyped = _jaxtyped
-    install_import_hook(modules, "shape_checks.checked")
+    hook: Any = install_import_hook(modules, "shape_checks.checked").hook
+    hook.should_instrument = frozenset(modules).__contains__  # a package, without its modules
 
 
 def _jaxtyped(*, typechecker: Callable[..., Any]) -> Callable[..., Any]:

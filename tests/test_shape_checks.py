@@ -4,6 +4,7 @@ import pytest
 import torch
 from jaxtyping import TypeCheckError
 
+from muxgcl import kernels
 from muxgcl.kernels import PairWeight, reference
 from muxgcl.nn.projector import Projector, unit_rows
 
@@ -17,3 +18,13 @@ def test_a_wrong_shape_is_noticed() -> None:
         PairWeight(torch.ones(3, 2), torch.ones(3, 4))
     with pytest.raises(TypeCheckError):  # widths that differ
         reference.negative_sum(torch.ones(3, 2), torch.ones(3, 4), temperature=0.5)
+
+
+@pytest.mark.parametrize("name", ["negative_sum", "pair_sum", "contrast"])
+def test_the_functions_of_a_package_itself_are_checked(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "_function", None)  # no backend is asked, which would check, too
+    how = {"function": None} if name == "pair_sum" else {"temperature": 0.5}
+    with pytest.raises(TypeCheckError):  # widths that differ
+        getattr(kernels, name)(torch.ones(4, 2), torch.ones(4, 3), **how)
