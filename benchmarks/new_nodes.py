@@ -109,18 +109,18 @@ def splits_of(labels: Array, parted: Parted, count: int) -> list[Split]:
     y = labels.copy()
     y[parted.hidden] = -1
     counted = report_half(labels)[parted.hidden]
-    test, aside = parted.hidden[counted], parted.hidden[~counted & (labels[parted.hidden] >= 0)]
+    test, uncounted = parted.hidden[counted], parted.hidden[~counted & (labels[parted.hidden] >= 0)]
     drawn = [random_split(y, (SPLIT_SEED, number)) for number in range(count)]
-    return [Split(split.train, split.val, test, aside) for split in drawn]
+    return [Split(split.train, split.val, test, uncounted) for split in drawn]
 
 
 def score(z: Any, y: Array, splits: list[Split], device: torch.device) -> dict[str, list[float]]:
-    """Accuracy in percent of each split, on test and with what is set aside."""
+    """Accuracy in percent of each split, on test and with what is not counted."""
     if device.type != "cuda" or not isinstance(z, np.ndarray):
         found = probe(z, y, splits).splits
         pairs = [(one.accuracy, one.everywhere) for one in found]
     else:
-        both = [Split(s.train, s.val, np.r_[s.test, s.aside]) for s in splits]
+        both = [Split(s.train, s.val, np.r_[s.test, s.uncounted]) for s in splits]
         there = answers(torch.from_numpy(z).to(device), y, both, STRENGTHS)
         right = [a.predicted == y[s.test] for a, s in zip(there, both, strict=True)]
         counts = [len(s.test) for s in splits]

@@ -43,10 +43,10 @@ for note in loaded.notes:
 
 z = MuxGCL(epochs=30, params={"width": 32}, random_state=0).fit_transform(loaded.data)
 z = z / np.linalg.norm(z, axis=1, keepdims=True)
-likeness = z @ z[0]
-likeness[0] = -1  # not itself
-nearest = np.argsort(-likeness)[:5]
+similarity = z @ z[0]
+similarity[0] = -1  # not itself
+nearest = np.argsort(-similarity)[:5]
 label = loaded.data.y.numpy()
 print(f"most like {loaded.ids[0]} ({loaded.label_names[label[0]]}):")
 for i in nearest:
-    print(f"  {loaded.ids[i]} ({loaded.label_names[label[i]]}), cosine {likeness[i]:.2f}")
+    print(f"  {loaded.ids[i]} ({loaded.label_names[label[i]]}), cosine {similarity[i]:.2f}")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from muxgcl.cli import app, commands, screen  # noqa: F401  (declares the commands)
+from muxgcl.app import screen
+from muxgcl.cli import app, commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import run as command_line
 from muxgcl.io import planted
 

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 import muxgcl
 from muxgcl import MuxGCL, NodeEmbedder, RunOptions, UserError
-from muxgcl.cli import progress, screen
+from muxgcl.app import screen
 from muxgcl.estimators import ARGUMENTS
 from muxgcl.io import planted
 from muxgcl.methods.mux_gcl import MuxGclConfig
@@ -216,7 +216,7 @@ def test_a_notebook_has_a_bar_where_it_has_widgets_and_lines_elsewhere(
     monkeypatch.setitem(sys.modules, "IPython.display", notebook)
     fake = SimpleNamespace(Output=Output) if widgets else None
     monkeypatch.setitem(sys.modules, "ipywidgets", fake)
-    monkeypatch.setattr(progress.console, "is_jupyter", True)
+    monkeypatch.setattr(screen.console, "is_jupyter", True)
     MuxGCL(**SMALL, verbose=True).fit(graph)
     assert bool(shown) == widgets
     assert ("epoch 2/2: loss" in capsys.readouterr().err) != widgets
@@ -225,8 +225,7 @@ def test_a_notebook_has_a_bar_where_it_has_widgets_and_lines_elsewhere(
 def test_a_terminal_has_a_bar(graph: Data, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with (tmp_path / "told").open("w") as file:
         console = Console(file=file, force_terminal=True, width=100)
-        for room in (progress, screen):
-            monkeypatch.setattr(room, "console", console)
+        monkeypatch.setattr(screen, "console", console)
         MuxGCL(**SMALL, verbose=True).fit(graph)
     told = (tmp_path / "told").read_text()
     assert "2/2" in told

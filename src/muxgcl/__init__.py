@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         run_seeds,
         score_links,
     )
-    from muxgcl.cli.screen import Screen
+    from muxgcl.app.screen import Screen
     from muxgcl.estimators import MuxGCL, NodeEmbedder
     from muxgcl.io.load import load
     from muxgcl.io.named import load_dataset
@@ -73,11 +73,11 @@ __all__ = [
     "score_links",
 ]
 
-_HOMES = {  # of names that are not in muxgcl.app
+_HOMES = {  # of names that `muxgcl.app` itself does not have
     "METHODS": "muxgcl.methods",
     "MuxGCL": "muxgcl.estimators",
     "NodeEmbedder": "muxgcl.estimators",
-    "Screen": "muxgcl.cli.screen",
+    "Screen": "muxgcl.app.screen",
     "load": "muxgcl.io.load",
     "load_dataset": "muxgcl.io.named",
 }

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muxgcl.app.arguments import RandomState, as_graph, draw_seed
-from muxgcl.app.begin import check_kinds, facts_of
+from muxgcl.app.begin import check_kinds, graph_facts
 from muxgcl.app.describe import report_runs
 from muxgcl.app.saved import Trained, load_trained, save_trained
 from muxgcl.errors import UserError
@@ -23,8 +23,8 @@ from muxgcl.runs.distributed import all_succeed, from_first, gathered
 from muxgcl.runs.embedding import collapsed
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan, find_method
+from muxgcl.shapes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 OnEpoch: TypeAlias = Callable[[Epoch], object]
 
 ARGUMENTS = {"method", "preset", "params", "members", "output_width", "device", "backend"}
@@ -122,7 +122,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
                 output_width=self.output_width,
             )
             plan = with_output(plan, prepared)
-        from muxgcl.cli.screen import fit_progress  # rich is for who looks
+        from muxgcl.app.screen import fit_progress  # loads rich
 
         epochs: list[Epoch] = []
         with fit_progress(plan.train.epochs, self.verbose and first) as (tell, on_prepare):
@@ -145,7 +145,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         if (told := collapsed(embedding)) is not None:
             warnings.warn(told, stacklevel=2)
         ids = np.arange(prepared.num_nodes) if loaded is None else loaded.ids
-        facts = facts_of(prepared, () if loaded is None else loaded.notes)
+        facts = graph_facts(prepared, () if loaded is None else loaded.notes)
         # what is not finite leaves no trace in this estimator
         came = plan, committee, ids, embedding.numpy(), encoding, facts, tuple(epochs)
         self._learned(Trained(*came))

@@ -1,5 +1,8 @@
 """The shape alphabet: n nodes, m candidates, e edges, d width, r affinity width, f features."""
 
+from typing import Any
+
+import numpy as np
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -13,3 +16,4 @@ Scalar = Float[Tensor, ""]
 EdgeIndex = Int[Tensor, "2 e"]
 NodeIndex = Int[Tensor, " n"]
 Mask = Bool[Tensor, " n"]
+Array = np.ndarray[Any, np.dtype[Any]]  # of numpy, of any shape and type

@@ -14,17 +14,16 @@ from muxgcl.app.begin import (
     as_begun,
     begin,
     check_kinds,
-    facts_of,
+    graph_facts,
     observed_so_far,
     refuse_foreign,
     width_as_begun,
 )
-from muxgcl.app.judge import stops_are_told
 from muxgcl.app.source import Source
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import planted
 from muxgcl.io.load import Loaded
-from muxgcl.runs.fit import Stopped, make_ready
+from muxgcl.runs.fit import Stopped, make_ready, reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 
@@ -50,7 +49,7 @@ def test_a_graph_without_labels_has_no_classes(loaded: Loaded, tmp_path: Path) -
     bare = muxgcl.load(data)
     begun(Run(tmp_path / "run"), ready_of(bare), bare)
     assert Run(tmp_path / "run").config()["data"]["classes"] == 0
-    assert facts_of(Graph.from_data(bare.tensors))["classes"] == 0
+    assert graph_facts(Graph.from_data(bare.tensors))["classes"] == 0
 
 
 def test_a_new_run_clears_what_an_old_one_left_and_only_when_asked(
@@ -275,12 +274,12 @@ def test_a_stop_says_when_it_came_and_what_is_left(resumable: bool) -> None:
     left = "what was done before is kept" if resumable else "nothing was written"
     with (
         pytest.raises(Stopped, match=f"stopped while baking; {left}") as stop,
-        stops_are_told("baking", resumable=resumable),
+        reporting_interrupts("baking", resumable=resumable),
     ):
         raise KeyboardInterrupt
     assert (stop.value.number, stop.value.resumable) == (signal.SIGINT, resumable)
     asked = KeyboardInterrupt()
     asked.number = signal.SIGTERM  # type: ignore[attr-defined]
-    with pytest.raises(Stopped) as stop, stops_are_told("baking"):
+    with pytest.raises(Stopped) as stop, reporting_interrupts("baking"):
         raise asked
     assert (stop.value.number, stop.value.resumable) == (signal.SIGTERM, True)

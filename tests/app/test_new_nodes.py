@@ -267,4 +267,4 @@ def test_the_benchmark_embeds_hidden_nodes_as_the_command_line_does(
     splits = hiding.splits_of(data.y.numpy(), parted, 3)
     for split in splits:
         assert set(np.r_[split.train, split.val].tolist()) <= set(parted.kept.tolist())
-        assert set(np.r_[split.test, split.aside].tolist()) <= set(parted.hidden.tolist())
+        assert set(np.r_[split.test, split.uncounted].tolist()) <= set(parted.hidden.tolist())

@@ -21,6 +21,7 @@ from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready
 from muxgcl.runs.folder import Run
+from muxgcl.runs.scoring import Judging
 
 
 def test_notes_on_the_data_are_told_once_and_before_any_training(tmp_path: Path) -> None:
@@ -172,7 +173,8 @@ def test_scores_and_controls_have_the_splits_that_are_asked_for(
 
     def scored(name: str) -> Any:
         def stage(*given: Any, **how: Any) -> dict[str, Any]:
-            asked[name] = how
+            (judging,) = (one for one in given if isinstance(one, Judging))
+            asked[name] = judging.splits, judging.split_seed, how
             return {name: 1}
 
         return stage
@@ -186,7 +188,7 @@ def test_scores_and_controls_have_the_splits_that_are_asked_for(
         ready = make_ready(job.plan, job.graph)
         run = Run(tmp_path / "run")
         found = pipeline._score(job, job.plan, run, fitted_of(ready), torch.ones(40, 2), None)
-        assert asked == {name: {"splits": 3, "split_seed": 8} for name in want}
+        assert asked == dict.fromkeys(want, (3, 8, {}))
         assert found == dict.fromkeys(want, 1)
 
 

@@ -23,6 +23,7 @@ from muxgcl.methods import METHODS
 from muxgcl.runs.environment import device_name
 from muxgcl.runs.fit import Ready, Stopped, make_ready
 from muxgcl.runs.folder import Run
+from muxgcl.runs.scoring import Judging
 
 # scores -----------------------------------------------------------------------------------------
 
@@ -44,10 +45,10 @@ def test_scores_and_what_a_report_draws_are_kept(
     paper = PaperProtocol(np.arange(40) % 2)
     paper.epochs = {1: (50.0, 60.0), 2: (70.0, 80.0)}
     heard, z = Heard(), torch.rand(40, 3)
-    how = {"splits": 3, "split_seed": 7}
+    how = Judging(loaded.tensors, ("holdout",), splits=3, split_seed=7)
     ready = ready_of(loaded)
-    found = score_stage(run, fitted_of(ready), z, loaded.tensors, ("holdout",), paper, heard, **how)
-    assert asked == {"protocols": ("holdout",), "device": None, **how}
+    found = score_stage(run, fitted_of(ready), z, how, paper, heard)
+    assert asked == {"protocols": ("holdout",), "device": None, "splits": 3, "split_seed": 7}
     assert found["paper"] == paper.result().to_dict()
     assert run.scores() == found
     assert heard.phases == ["scoring"]
@@ -61,11 +62,9 @@ def test_scores_and_what_a_report_draws_are_kept(
         "backend": "chunked",
     }
     paper.epochs = {}  # nothing was seen: there is nothing to say
-    assert "paper" not in score_stage(
-        run, fitted_of(ready), z, loaded.tensors, ("holdout",), paper, heard, **how
-    )
+    assert "paper" not in score_stage(run, fitted_of(ready), z, how, paper, heard)
     monkeypatch.setattr(judge, "score", lambda *given, **how: ({}, None))
-    score_stage(run, fitted_of(ready), z, loaded.tensors, (), None, heard, **how)
+    score_stage(run, fitted_of(ready), z, replace(how, protocols=()), None, heard)
     assert "confusion" not in json.loads(run.diagnostics_file.read_text())
 
 
@@ -83,16 +82,17 @@ def test_controls_are_kept_beside_what_was_known_of_them(
     monkeypatch.setattr(judge, "score_controls", score_controls)
     run.save_scores({"controls": {"raw": {"public": {}, "holdout": 0}, "old": {"holdout": 9}}})
     heard, ready = Heard(), ready_of(loaded)
-    given = (run, ready.plan, ready.graph, loaded.tensors, ("holdout",), heard)
-    found = controls_stage(*given, splits=3, split_seed=7)
+    how = Judging(loaded.tensors, ("holdout",), splits=3, split_seed=7)
+    given = (run, ready.plan, ready.graph, how, heard)
+    found = controls_stage(*given)
     assert found == {"controls": {"raw": {"holdout": 1}, "sgc": {"holdout": 2}}}
     assert run.scores()["controls"] == {"raw": {"public": {}, "holdout": 1}, "sgc": {"holdout": 2}}
     assert heard.phases == ["controls"]
     assert heard.steps == [(1, 6), (2, 6)]
     assert heard.notes == ["not all controls could be scored: no room"]
     assert asked == [(("holdout",), {"splits": 3, "split_seed": 7, "clusters": True})]
-    controls_stage(*given, splits=1, split_seed=0, clusters=False)
-    assert asked[1][1] == {"splits": 1, "split_seed": 0, "clusters": False}
+    controls_stage(*given, clusters=False)
+    assert asked[1][1] == {"splits": 3, "split_seed": 7, "clusters": False}
 
 
 def test_controls_that_cannot_begin_leave_the_scores_alone(
@@ -104,8 +104,9 @@ def test_controls_that_cannot_begin_leave_the_scores_alone(
 
     monkeypatch.setattr(judge, "score_controls", fails)
     heard, ready = Heard(), ready_of(loaded)
-    given = (run, ready.plan, ready.graph, loaded.tensors, ("holdout",), heard)
-    assert controls_stage(*given, splits=3, split_seed=7) == {}
+    how = Judging(loaded.tensors, ("holdout",), splits=3, split_seed=7)
+    given = (run, ready.plan, ready.graph, how, heard)
+    assert controls_stage(*given) == {}
     assert heard.notes == ["not all controls could be scored: MemoryError"]
     assert not run.scores_file.exists()
 
@@ -115,7 +116,7 @@ def test_controls_that_cannot_begin_leave_the_scores_alone(
 
     monkeypatch.setattr(judge, "score_controls", stopped)
     with pytest.raises(Stopped, match="stopped while scoring controls"):
-        controls_stage(*given, splits=3, split_seed=7)
+        controls_stage(*given)
 
 
 # one run ----------------------------------------------------------------------------------------

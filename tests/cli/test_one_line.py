@@ -301,7 +301,7 @@ from muxgcl.cli import app, main
 def stopped(words):
     threading.Thread(target=time.sleep, args=(600,)).start()  # a probe inside a library
     return 143
-app.run_given = stopped
+app.run = stopped
 main()
 """
 

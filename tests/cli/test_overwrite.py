@@ -8,7 +8,7 @@ import pytest
 from cli_cases import FAST, ask, write_files
 
 from muxgcl import NodeEmbedder, UserError
-from muxgcl.cli.screen import Screen
+from muxgcl.app.screen import Screen
 from muxgcl.io import files as files_module
 from muxgcl.io import planted
 from muxgcl.runs.folder import Run

@@ -97,7 +97,7 @@ def test_reported_splits_are_the_old_ones_less_the_test_nodes_of_the_development
         assert np.array_equal(one.train, old.train)
         assert np.array_equal(one.val, old.val)
         assert np.array_equal(one.test, old.test[~half[old.test]])
-        assert np.array_equal(one.aside, old.test[half[old.test]])
+        assert np.array_equal(one.uncounted, old.test[half[old.test]])
         assert len(one.test) == pytest.approx(0.4 * (y >= 0).sum(), rel=0.1)
 
 

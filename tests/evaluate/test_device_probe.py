@@ -44,7 +44,7 @@ def test_a_probe_on_a_device_has_the_scores_of_the_probe(layout: str) -> None:
     y[::11] = -1
     table = sparse.csr_matrix(z) if layout == "sparse" else z
     splits = holdout_splits(y, 4, seed=1)
-    splits[0] = replace(splits[0], aside=None)
+    splits[0] = replace(splits[0], uncounted=None)
     here = probe(table, y, splits, strengths=STRENGTHS)
     there = probe(table, y, splits, strengths=STRENGTHS, device="cpu")
     for name, values in here.to_record().items():

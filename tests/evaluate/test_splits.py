@@ -139,8 +139,8 @@ def test_a_large_split_is_cut_to_a_random_sample_and_a_small_one_is_left_alone()
     whole = holdout_splits(labels(2000), 1)[0]
     few = cut(whole, (50, 60, 70))
     assert [len(few.train), len(few.val), len(few.test)] == [50, 60, 70]
-    assert few.aside is not None
-    for part in ("train", "val", "test", "aside"):
+    assert few.uncounted is not None
+    for part in ("train", "val", "test", "uncounted"):
         some = getattr(few, part)
         assert len(set(some)) == len(some)
         assert set(some) <= set(getattr(whole, part))
@@ -164,7 +164,7 @@ def test_a_split_of_some_rows_names_the_same_nodes() -> None:
     assert len(rows) < 500
     for split in splits:
         there = among(split, rows)
-        for part in ("train", "val", "test", "aside"):
+        for part in ("train", "val", "test", "uncounted"):
             assert np.array_equal(rows[getattr(there, part)], getattr(split, part))
     bare = Split(splits[0].train, splits[0].val, splits[0].test)
-    assert among(bare, rows).aside is None
+    assert among(bare, rows).uncounted is None

@@ -128,11 +128,11 @@ def test_colour_by_a_column_and_show_one_group_alone(
     assert max(shade) - min(shade) == 31
 
 
-def test_colour_by_likeness_follows_the_chosen_node(
+def test_colour_by_similarity_follows_the_chosen_node(
     browser: webdriver.Chrome, report: Path
 ) -> None:
     show(browser, report)
-    browser.find_element(By.CSS_SELECTOR, "#colour option[value='likeness']").click()
+    browser.find_element(By.CSS_SELECTOR, "#colour option[value='similarity']").click()
     assert "Choose a node first" in text(browser, "legend")
     on_map(browser, "map.on.choose(5)")
     assert on_map(browser, "return map.colourOf[5]") == 31  # the far end of the ramp

@@ -19,7 +19,6 @@ from muxgcl.runs.embedding import embed
 from muxgcl.runs.plan import Plan, build
 from muxgcl.runs.score_work import (
     Judged,
-    Judging,
     in_threads,
     judged,
     means_seconds,
@@ -27,7 +26,7 @@ from muxgcl.runs.score_work import (
     slowness,
     split_seconds,
 )
-from muxgcl.runs.scoring import splits_of
+from muxgcl.runs.scoring import Judging, splits_of
 from muxgcl.runs.work import COUNTED, embedding_width
 
 DATA = planted(nodes=120)

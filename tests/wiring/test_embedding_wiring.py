@@ -10,7 +10,7 @@ import torch
 from test_loop_wiring import CPU
 from torch import Tensor, nn
 
-from muxgcl.runs.embedding import NonFiniteEmbedding, collapsed, embed, gathered, taken
+from muxgcl.runs.embedding import NonFiniteEmbedding, collapsed, embed, gathered, picked_rows
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_an_embedding_has_collapsed_where_no_row_differs(
 def test_blocks_are_put_together_and_rows_are_taken_across_them(size: int, rows: list[int]) -> None:
     table = torch.randn(10, 2)
     assert torch.equal(gathered(table.split(size), 10), table)
-    found = torch.cat([*taken(table.split(size), np.array(rows, dtype=np.int64))])
+    found = torch.cat([*picked_rows(table.split(size), np.array(rows, dtype=np.int64))])
     assert torch.equal(found, table[rows])
 
 

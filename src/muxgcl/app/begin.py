@@ -1,4 +1,4 @@
-"""How a run folder is begun, gone on with, or refused."""
+"""How a run folder is started, resumed or refused."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -102,7 +102,7 @@ def begin(
             "--out names another folder"
         )
     graph, y = ready.graph, labels_of(loaded.tensors)
-    facts = facts_of(graph, loaded.notes, 0 if y is None else len(np.unique(y[y >= 0])))
+    facts = graph_facts(graph, loaded.notes, 0 if y is None else len(np.unique(y[y >= 0])))
     tables = ready.plan.tables()
     tables["run"] |= {"command": command, **_where(ready)}
     place = source.table()
@@ -114,7 +114,7 @@ def begin(
     return [], None
 
 
-def facts_of(graph: Graph, notes: Sequence[str] = (), classes: int = 0) -> dict[str, Any]:
+def graph_facts(graph: Graph, notes: Sequence[str] = (), classes: int = 0) -> dict[str, Any]:
     """What config.toml says of a graph."""
     return {
         "nodes": graph.num_nodes,

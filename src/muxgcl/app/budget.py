@@ -11,7 +11,7 @@ from muxgcl.runs.auto import FOR_SAMPLE
 from muxgcl.runs.cost import Cost, Rates
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan, check_plan
-from muxgcl.runs.score_work import Judging
+from muxgcl.runs.scoring import Judging
 from muxgcl.runs.work import COUNTED
 
 # settings of mux-hop with which a small sample learns sooner, or a step costs less

@@ -11,7 +11,7 @@ from muxgcl.app.use import Folder
 from muxgcl.errors import UserError
 from muxgcl.evaluate import verdict
 from muxgcl.runs.folder import Run
-from muxgcl.runs.scoring import plain
+from muxgcl.runs.scoring import summaries
 
 
 def report_runs(
@@ -93,7 +93,7 @@ def run_info(run: Folder) -> dict[str, Any]:
         "settings": {**tables.get("train", {}), **tables.get("method", {})},
         "files": sorted(p.name for p in folder.path.iterdir() if not p.name.startswith(".")),
         "command": facts.get("command"),
-        "scores": plain(scores),
+        "scores": summaries(scores),
         "verdict": None if judged is None else judged.to_dict(),
     }
 

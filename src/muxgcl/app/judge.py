@@ -1,9 +1,6 @@
 """What is done with embeddings once they are there: scores, controls, a report."""
 
 import json
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor
@@ -16,48 +13,31 @@ from muxgcl.io.files import write_text
 from muxgcl.runs.controls import score_controls
 from muxgcl.runs.diagnostics import diagnose
 from muxgcl.runs.environment import gpu_of
-from muxgcl.runs.fit import Fitted, Stopped
+from muxgcl.runs.fit import Fitted, Stopped, reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import score
-from muxgcl.tensors import AnyData
+from muxgcl.runs.scoring import Judging, score
 
 CONTROLS = 6  # at most
-
-
-@contextmanager
-def stops_are_told(phase: str, *, resumable: bool | Callable[[], bool] = True) -> Iterator[None]:
-    """Turn Ctrl-C or a signal into one line that says when it came."""
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        resumable = resumable if isinstance(resumable, bool) else resumable()
-        left = "what was done before is kept" if resumable else "nothing was written"
-        number = getattr(stop, "number", signal.SIGINT)
-        raise Stopped(f"stopped while {phase}; {left}", number, resumable=resumable) from None
 
 
 def score_stage(
     run: Run,
     fitted: Fitted,
     z: Tensor,
-    data: AnyData,
-    protocols: Sequence[str],
+    asked: Judging,
     paper: PaperProtocol | None,
     observer: Observer,
-    *,
-    splits: int,
-    split_seed: int,
 ) -> dict[str, Any]:
     """Score the embeddings and keep the scores, with what a report draws beside them."""
     observer.phase("scoring")
-    with stops_are_told("scoring"):
+    with reporting_interrupts("scoring"):
         scores, confusion = score(
             z.numpy(),
-            data,
-            protocols,
-            splits=splits,
-            split_seed=split_seed,
+            asked.data,
+            asked.protocols,
+            splits=asked.splits,
+            split_seed=asked.split_seed,
             device=gpu_of(str(fitted.graph.device)),
         )
         if paper is not None and paper.epochs:
@@ -81,22 +61,24 @@ def controls_stage(
     run: Run,
     plan: Plan,
     graph: Graph,
-    data: AnyData,
-    protocols: Sequence[str],
+    asked: Judging,
     observer: Observer,
     *,
-    splits: int,
-    split_seed: int,
     clusters: bool = True,
 ) -> dict[str, Any]:
     """Score what needs no training and keep it; a failure costs the controls that are left."""
     observer.phase("controls")
     found: dict[str, Any] = {}
-    how = {"splits": splits, "split_seed": split_seed}
     try:
-        with stops_are_told("scoring controls"):
+        with reporting_interrupts("scoring controls"):
             for name, scores in score_controls(
-                plan, graph, data, protocols, clusters=clusters, **how
+                plan,
+                graph,
+                asked.data,
+                asked.protocols,
+                splits=asked.splits,
+                split_seed=asked.split_seed,
+                clusters=clusters,
             ):
                 found[name] = scores
                 observer.step(len(found), CONTROLS)
@@ -117,6 +99,6 @@ def report_stage(run: Run, observer: Observer) -> None:
     from muxgcl.report import read_run, write_report  # draws, which takes seconds to load
 
     observer.phase("report")
-    with stops_are_told("writing the report"):
+    with reporting_interrupts("writing the report"):
         write_report(read_run(run.path), run.report_file)
     observer.wrote("report", run.report_file)

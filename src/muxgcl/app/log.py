@@ -212,8 +212,7 @@ def _wandb() -> Any:
     return wandb
 
 
-# how to import it, who writes, what it is called, the extra that installs it
-# a package by its name on the index: how to load it, what writes to it, what people call it
+# by the name of the package: how to load it, what writes to it, and its name in messages
 BOARDS: dict[str, tuple[Callable[[], Any], Callable[[Run], Board], str]] = {
     "tensorboard": (_tensorboard, TensorBoard, "TensorBoard"),
     "mlflow": (_mlflow, MLflow, "MLflow"),

@@ -5,7 +5,6 @@ from dataclasses import replace
 from torch import Tensor
 
 from muxgcl.app.begin import Start, observed_so_far
-from muxgcl.app.judge import stops_are_told
 from muxgcl.app.log import logged
 from muxgcl.app.prepare import Job
 from muxgcl.errors import UserError
@@ -13,7 +12,7 @@ from muxgcl.evaluate import PaperProtocol
 from muxgcl.kernels.ring import LostWorker
 from muxgcl.runs.committee import mapped, output_map, side_by_side, together
 from muxgcl.runs.distributed import all_succeed
-from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready, train
+from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready, reporting_interrupts, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
@@ -31,7 +30,7 @@ def ready_for(job: Job, plan: Plan, run: Run) -> Ready:
 def paper_protocol(job: Job, plan: Plan, run: Run) -> PaperProtocol | None:
     """Protocol `paper` where it is asked for, with what it saw of a run that goes on."""
     options, y = job.options, job.labels
-    if y is None or "paper" not in job.protocols:
+    if y is None or "paper" not in job.judging.protocols:
         return None
     paper = PaperProtocol(y, seed=options.split_seed)
     if options.resume:
@@ -50,7 +49,7 @@ def members_stage(
     for k, one in enumerate(plan.of_members()):
         if k:
             job.observer.phase("preparing")
-            with stops_are_told("preparing"):
+            with reporting_interrupts("preparing"):
                 ready = ready_for(job, one, run)
         if plan.members > 1:
             job.observer.note(f"member {k + 1} of {plan.members}: seed {one.seed}")
@@ -91,7 +90,7 @@ def train_stage(
     observer.phase("training")
     try:
         with (
-            stops_are_told("training", resumable=lambda: start is None or start.done),
+            reporting_interrupts("training", resumable=lambda: start is None or start.done),
             logged(run, job.options.log, tell) as on_block,
         ):
             fitted = train(
@@ -125,10 +124,11 @@ def train_beside(job: Job, ready: Ready, run: Run) -> Fitted:
     """The part of a worker that is not the first: it trains, and leaves the rest to that one."""
     with all_succeed(ready.workers):
         pass
-    watched = job.labels is not None and "paper" in job.protocols  # stop where the first one does
+    # stop where the first one does
+    watched = job.labels is not None and "paper" in job.judging.protocols
     look = (lambda epoch, z: None) if watched else None
     try:
-        with stops_are_told("training"):
+        with reporting_interrupts("training"):
             return train(ready, observe=look, observe_last=PAPER_EPOCHS)
     except LostWorker as lost:  # where the folder can be seen from here
         lost.resumable = not job.options.overwrite and run.checkpoint_file.is_file()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from muxgcl.app.begin import as_begun, begin, refuse_foreign, width_as_begun
 from muxgcl.app.budget import Budget
-from muxgcl.app.judge import controls_stage, report_stage, score_stage, stops_are_told
+from muxgcl.app.judge import controls_stage, report_stage, score_stage
 from muxgcl.app.members import members_stage, paper_protocol, ready_for, train_beside
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
@@ -27,7 +27,7 @@ from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import check_output
 from muxgcl.runs.distributed import all_succeed, from_first
 from muxgcl.runs.embedding import collapsed
-from muxgcl.runs.fit import Fitted, Ready
+from muxgcl.runs.fit import Fitted, Ready, reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 
@@ -139,7 +139,7 @@ def _run_one(
     run, options, observer, workers = Run(folder), job.options, job.observer, job.workers
     plan = from_first(workers, lambda: _as_begun(job, plan, run))
     observer.phase("preparing")
-    with stops_are_told("preparing", resumable=False):
+    with reporting_interrupts("preparing", resumable=False):
         ready = ready_for(job, plan, run)
         check_output(plan, ready)
     if workers is not None and workers.rank > 0:
@@ -219,28 +219,7 @@ def _score(
     job: Job, plan: Plan, run: Run, fitted: Fitted, z: Tensor, paper: PaperProtocol | None
 ) -> dict[str, Any]:
     """Scores, then controls; what is scored is kept before the next thing is tried."""
-    options, observer, data = job.options, job.observer, job.loaded.tensors
-    splits, split_seed = options.splits, options.split_seed
-    scores = score_stage(
-        run,
-        fitted,
-        z,
-        data,
-        job.protocols,
-        paper,
-        observer,
-        splits=splits,
-        split_seed=split_seed,
-    )
-    if job.labels is not None and options.controls is not False:
-        scores |= controls_stage(
-            run,
-            plan,
-            job.graph,
-            data,
-            job.protocols,
-            observer,
-            splits=splits,
-            split_seed=split_seed,
-        )
+    scores = score_stage(run, fitted, z, job.judging, paper, job.observer)
+    if job.judging.controls:
+        scores |= controls_stage(run, plan, job.graph, job.judging, job.observer)
     return scores

@@ -8,7 +8,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from muxgcl.app.budget import Budget, budget
-from muxgcl.app.judge import stops_are_told
 from muxgcl.app.log import check_log
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
@@ -20,10 +19,10 @@ from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import with_output
 from muxgcl.runs.distributed import agree, all_succeed, from_first
+from muxgcl.runs.fit import reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.score_work import Judging
-from muxgcl.runs.scoring import check_scoring, labels_of
+from muxgcl.runs.scoring import Judging, check_scoring, labels_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,11 +49,6 @@ class Job:
         return labels_of(self.loaded.tensors) if self.options.score else None
 
     @property
-    def protocols(self) -> tuple[str, ...]:
-        """How to classify."""
-        return self.options.protocols or ("holdout",)
-
-    @property
     def notes(self) -> list[str]:
         """What was done to the data, what `auto` picked and why, what is missing, what it takes."""
         notes = [*self.loaded.notes]
@@ -65,9 +59,25 @@ class Job:
             notes.append("no labels, so nothing is scored (--labels or --label-column names them)")
         return [*notes, *self.unscored, *self.budget.notes]
 
+    @property
+    def judging(self) -> Judging:
+        """What the run is scored by."""
+        return _judging(self.options, self.loaded)
+
     def folder(self, plan: Plan, *, several: bool = False) -> Path:
         """Where a run is kept; by default under a name that says what it is."""
         return _folder(self.options, plan, several=several)
+
+
+def _judging(options: RunOptions, loaded: Loaded) -> Judging:
+    labelled = options.score and labels_of(loaded.tensors) is not None
+    return Judging(
+        loaded.tensors,
+        options.protocols or ("holdout",),
+        options.splits,
+        options.split_seed,
+        controls=labelled and options.controls is not False,
+    )
 
 
 def _folder(options: RunOptions, plan: Plan, *, several: bool) -> Path:
@@ -76,14 +86,6 @@ def _folder(options: RunOptions, plan: Plan, *, several: bool) -> Path:
         return out / f"seed{plan.seed}" if several else out
     preset = Path(plan.preset).stem  # it may be a file
     return Path("runs") / f"{plan.dataset}-{plan.method}-{preset}-seed{plan.seed}"
-
-
-def _judging(options: RunOptions, loaded: Loaded) -> Judging | None:
-    """What will be scored; None where nothing is."""
-    if not options.score or labels_of(loaded.tensors) is None:
-        return None
-    protocols, controls = options.protocols or ("holdout",), options.controls is not False
-    return Judging(loaded.tensors, protocols, options.splits, controls)
 
 
 def prepare(
@@ -102,7 +104,7 @@ def prepare(
     observer.phase("loading")
     with all_succeed(workers):
         check_log(options.log)
-        with stops_are_told("loading", resumable=False):
+        with reporting_interrupts("loading", resumable=False):
             loaded = source.open()
             tensors = Graph.from_data(loaded.tensors)
         plan = _plan(options, source, tensors, workers)
@@ -114,16 +116,18 @@ def prepare(
     if workers is not None:
         agree(workers, plan)
 
+    scored = options.score and labels_of(loaded.tensors) is not None
+
     def affordable() -> Budget:
         if options.resume and Run(_folder(options, plan, several=several)).exists:
             return Budget(plan)
-        with stops_are_told("estimating", resumable=False):
+        with reporting_interrupts("estimating", resumable=False):
             return budget(
                 plan,
                 tensors,
                 exact=options.exact,
                 always=always,
-                scores=_judging(options, loaded),
+                scores=_judging(options, loaded) if scored else None,
                 given=options.overrides,
                 on_measure=lambda: observer.phase("estimating"),
                 workers=1 if workers is None else workers.world,

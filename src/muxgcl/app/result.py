@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from muxgcl.evaluate import Verdict, summarise, verdict
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import plain
+from muxgcl.runs.scoring import summaries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,7 +60,7 @@ class Result:
             "epoch_ms": round(self.epoch_ms, 4),
             "peak_mib": round(self.peak_mib, 1),
             "run": str(self.path),
-            "scores": plain(self.scores),
+            "scores": summaries(self.scores),
             "verdict": None if self.verdict is None else self.verdict.to_dict(),
         }
 

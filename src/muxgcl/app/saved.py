@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 import torch
 
 from muxgcl.app.begin import refuse_foreign
@@ -24,9 +23,8 @@ from muxgcl.runs.environment import pick_device
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch, method_state, settled_ms
 from muxgcl.runs.plan import Plan, check_sizes, find_method
+from muxgcl.shapes import Array
 from muxgcl.tensors import Tensors
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

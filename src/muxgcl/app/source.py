@@ -18,7 +18,7 @@ from muxgcl.io import DATASETS, open_dataset
 from muxgcl.io.files import write_atomically, write_text
 from muxgcl.io.labels import classes
 from muxgcl.io.load import Encoding, Loaded, load
-from muxgcl.io.nodes import labels_of
+from muxgcl.io.nodes import joined_labels
 from muxgcl.io.roles import NodeColumns
 from muxgcl.io.sources import read_nodes
 from muxgcl.runs import scoring
@@ -177,7 +177,7 @@ def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:
     columns = NodeColumns(options.id_column, options.label_column, features=False)
     table = read_nodes(options.labels, "the labels", columns, options.header)
     ids = loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist()
-    return with_labels(loaded, *classes(labels_of(table, ids, "the graph")))
+    return with_labels(loaded, *classes(joined_labels(table, ids, "the graph")))
 
 
 def with_labels(loaded: Loaded, y: NDArray[np.int64], names: list[str] | None) -> Loaded:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from muxgcl.app.begin import check_kinds
-from muxgcl.app.judge import controls_stage, stops_are_told
+from muxgcl.app.judge import controls_stage
 from muxgcl.app.new_nodes import columns_of_run, grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
@@ -23,12 +22,20 @@ from muxgcl.io.save import TABLES, check_format, save_blocks, save_table
 from muxgcl.runs.committee import restore_members
 from muxgcl.runs.embedding import collapsed, gathered
 from muxgcl.runs.environment import pick_device
+from muxgcl.runs.fit import reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.held_out import held_out_links
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import MOST_SPLITS, check_scoring, cluster_scores, plain, score
+from muxgcl.runs.scoring import (
+    MOST_SPLITS,
+    Judging,
+    check_scoring,
+    cluster_scores,
+    score,
+    summaries,
+)
+from muxgcl.shapes import Array
 
-Array = NDArray[Any]
 Folder = Path | str
 
 
@@ -111,7 +118,7 @@ def embed(
         check_kinds(tables.get("data", {}), tensors)
         tensors = tensors.to(pick_device(device))
         committee = restore_members(trained, Plan.from_tables(tables, device=device), tensors)
-        blocks = _told_in_the_end(committee.embed_blocks(tensors), [*notes], observer)
+        blocks = _with_notes_at_the_end(committee.embed_blocks(tensors), [*notes], observer)
         if new_nodes is not None:  # they come last
             whole = gathered(map(torch.from_numpy, blocks), tensors.num_nodes)
             blocks = [whole[-len(ids) :].numpy()]
@@ -123,7 +130,7 @@ def embed(
     return Embedded(ids, table, path, table.shape[1])
 
 
-def _told_in_the_end(
+def _with_notes_at_the_end(
     blocks: Iterable[Tensor], notes: Iterable[str], observer: Observer
 ) -> Iterator[Array]:
     """The blocks as arrays; the notes, and whether all rows were alike, are told in the end."""
@@ -151,7 +158,7 @@ class Evaluated:
     def to_dict(self) -> dict[str, Any]:
         """For JSON: summaries, without single splits."""
         judged = {} if self.verdict is None else {"verdict": self.verdict.to_dict()}
-        return {"run": str(self.run), "scores": plain(self.scores), **judged}
+        return {"run": str(self.run), "scores": summaries(self.scores), **judged}
 
 
 def evaluate_run(
@@ -198,7 +205,7 @@ def evaluate_run(
         observer.note(note)
     with trained.locked():
         observer.phase("scoring")
-        with stops_are_told("scoring", resumable=False):
+        with reporting_interrupts("scoring", resumable=False):
             scores, _ = score(
                 z, loaded.tensors, asked, splits=splits, split_seed=split_seed, clusterings=0
             )
@@ -206,17 +213,8 @@ def evaluate_run(
         if load.labels is not None:
             save_nodes(trained, loaded)
         if controls:
-            scores |= controls_stage(
-                trained,
-                plan,
-                tensors,
-                loaded.tensors,
-                asked,
-                observer,
-                splits=splits,
-                split_seed=split_seed,
-                clusters=False,
-            )
+            how = Judging(loaded.tensors, asked, splits, split_seed)
+            scores |= controls_stage(trained, plan, tensors, how, observer, clusters=False)
         judged = verdict(plan.method, scores, asdict(plan.settings))
     observer.scores(plan.method, scores, judged)
     return Evaluated(trained.path, plan.method, scores, judged)
@@ -255,7 +253,7 @@ def predict_links(
         f"{repeats} times, each time without a tenth of them"
     )
     observer.phase("training")
-    with stops_are_told("training", resumable=False):
+    with reporting_interrupts("training", resumable=False):
         found = held_out_links(
             plan,
             loaded,

@@ -44,7 +44,7 @@ def bench_epoch(
 ) -> list[dict[str, Any]]:
     """Three scales, soft negatives, the paper's settings at width 256 (Cora: 128).
 
-    A dataset is a known name, or `random-N` for a made-up graph of N nodes with 7 neighbours each
+    A dataset is a known name, or `random-N` for a synthetic graph of N nodes with 7 neighbours each
     and 128 features. Peak memory is counted above the graph's own tensors.
     """
     if epochs is not None and epochs < 1:
@@ -152,17 +152,17 @@ def _allocated(place: torch.device) -> int:
 
 
 def open_graph(name: str, data_root: Path | None = None) -> Graph:
-    """A known dataset, or a made-up graph of a given size."""
+    """A known dataset, or a synthetic graph of a given size."""
     if found := re.fullmatch(r"random-(\d{1,18})", name):
         if int(found[1]) < 1:
-            raise UserError(f"a made-up graph needs at least 1 node, got {name}")
+            raise UserError(f"a synthetic graph needs at least 1 node, got {name}")
         return random_graph(int(found[1]))
     return Graph.from_data(open_dataset(name, data_root))
 
 
 def random_graph(nodes: int, degree: int = 7, features: int = 128) -> Graph:
     """Random edges and dense features: the size of a real graph, without its meaning."""
-    check_size(f"a made-up graph of {nodes:,} nodes", nodes * (4 * features + 60 * degree))
+    check_size(f"a synthetic graph of {nodes:,} nodes", nodes * (4 * features + 60 * degree))
     generator = torch.Generator().manual_seed(0)
     edges = torch.randint(nodes, (2, nodes * degree), generator=generator)
     return Graph.from_data(

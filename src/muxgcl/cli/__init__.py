@@ -27,10 +27,10 @@ def main() -> None:
     try:
         before = signal.signal(signal.SIGINT, _leave)
         from muxgcl.cli import commands  # noqa: F401  (declares them, and loads torch)
-        from muxgcl.cli.app import run_given
+        from muxgcl.cli.app import run
 
         signal.signal(signal.SIGINT, before)
-        status = run_given(sys.argv[1:])
+        status = run(sys.argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("muxgcl: stopped", file=sys.stderr)

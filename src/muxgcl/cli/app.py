@@ -19,7 +19,6 @@ from muxgcl.kernels.ring import LostWorker
 from muxgcl.runs.distributed import silent, speaks
 from muxgcl.runs.fit import Stopped
 
-INTERRUPTED = 128 + signal.SIGINT  # what a shell expects of a program stopped by Ctrl-C
 # what the memory ran out for, the most telling first
 LESS = {
     "report": "to draw the report: --no-report leaves it out",
@@ -88,15 +87,8 @@ def _options(
     pass
 
 
-def run_given(arguments: list[str]) -> int:
-    """Load every command, then run one; its exit status."""
-    from muxgcl.cli import commands  # noqa: F401  (each module adds its commands to `app`)
-
-    return run(arguments)
-
-
 def run(arguments: list[str]) -> int:
-    """One command; its exit status."""
+    """Run one of the commands that were declared (`cli/commands.py`); its exit status."""
     debug = "--debug" in arguments
     if wrong := [word for word in arguments if not is_unicode(word)]:
         return _fail(f"{wrong[0]!r} is not UTF-8: rename what it names", 2, debug)

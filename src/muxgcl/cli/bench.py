@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from muxgcl.app.screen import console, results
 from muxgcl.bench.contrast import bench_kernels
 from muxgcl.bench.epoch import bench_epoch
 from muxgcl.bench.methods import FIVE, TIMED, WARM_UP, bench_methods
 from muxgcl.cli import file_options as f
 from muxgcl.cli import options
 from muxgcl.cli.app import app
-from muxgcl.cli.progress import console, results
 from muxgcl.errors import UserError
 from muxgcl.io.files import append_lines
 from muxgcl.io.schema import read_lines

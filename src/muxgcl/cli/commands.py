@@ -1,4 +1,4 @@
-"""Every command, by importing the modules that declare them."""
+"""Declares every command: each of these modules adds its own to `cli.app.app`."""
 
 from muxgcl.cli import bench, lists, reproduce, run, similar, tune, use
 

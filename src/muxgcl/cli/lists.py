@@ -10,10 +10,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from muxgcl.app.screen import console
 from muxgcl.cli.app import app
 from muxgcl.cli.file_options import DataRoot
 from muxgcl.cli.options import Json
-from muxgcl.cli.progress import console
 from muxgcl.io import DATASETS, at_hand
 from muxgcl.io.sbm import Sbm, make_sbm
 from muxgcl.methods import METHODS

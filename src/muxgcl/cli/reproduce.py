@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from muxgcl.app.screen import console, results
 from muxgcl.cli import file_options as f
 from muxgcl.cli import options
 from muxgcl.cli.app import app
-from muxgcl.cli.progress import console, results
 from muxgcl.errors import UserError
 from muxgcl.io import DATASETS, at_hand
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan

@@ -10,11 +10,10 @@ from muxgcl.app import LoadOptions, Result, RunOptions, SeedsResult
 from muxgcl.app import dry_run as dry_run_app
 from muxgcl.app import run as run_app
 from muxgcl.app import run_seeds as run_seeds_app
+from muxgcl.app.screen import Screen, results
 from muxgcl.cli import file_options as f
 from muxgcl.cli import options as o
 from muxgcl.cli.app import app
-from muxgcl.cli.progress import results
-from muxgcl.cli.screen import Screen
 from muxgcl.kernels.ring import LostWorker
 from muxgcl.runs.distributed import TIMEOUT, joined, speaks
 from muxgcl.runs.environment import limit_threads

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from muxgcl.app.screen import console, results
 from muxgcl.app.similar import neighbours as neighbours_app
 from muxgcl.app.similar import score_links
 from muxgcl.cli import file_options as f
 from muxgcl.cli import options as o
 from muxgcl.cli.app import app
-from muxgcl.cli.progress import console, results
 
 
 @app.command()

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from muxgcl.app.judge import stops_are_told
+from muxgcl.app.screen import Screen, console, results
 from muxgcl.app.source import Source
 from muxgcl.cli import file_options as f
 from muxgcl.cli import options
 from muxgcl.cli.app import app
-from muxgcl.cli.progress import console, results, search_bar
-from muxgcl.cli.screen import Screen
+from muxgcl.cli.progress import search_bar
 from muxgcl.errors import UserError
 from muxgcl.evaluate.controls import control_name
 from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
-from muxgcl.runs.fit import Stopped
+from muxgcl.runs.fit import Stopped, reporting_interrupts
 from muxgcl.runs.settings import parse_pairs, settings_toml
 
 if TYPE_CHECKING:  # Optuna is an extra: its absence is told when `tune` is asked for
@@ -120,7 +119,7 @@ def tune(
         no_scale=no_scale,
     )
     where = Source(graph, load)
-    with Screen(quiet=quiet) as screen, stops_are_told("loading", resumable=False):
+    with Screen(quiet=quiet) as screen, reporting_interrupts("loading", resumable=False):
         screen.phase("loading")
         loaded = where.open()
         tensors = Graph.from_data(loaded.tensors)

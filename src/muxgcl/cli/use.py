@@ -1,4 +1,4 @@
-"""`muxgcl embed`, `evaluate`, `cluster`, `report`, `info`: what a trained run is good for."""
+"""`muxgcl embed`, `export`, `evaluate`, `cluster`, `report`, `info`: uses of a trained run."""
 
 import json
 from enum import StrEnum
@@ -18,12 +18,11 @@ from muxgcl.app import (
     run_info,
 )
 from muxgcl.app import embed as embed_app
+from muxgcl.app.screen import Screen, console, results
+from muxgcl.app.show import info_rows, show_scores
 from muxgcl.cli import file_options as f
 from muxgcl.cli import options as o
 from muxgcl.cli.app import app
-from muxgcl.cli.progress import console, results
-from muxgcl.cli.screen import Screen
-from muxgcl.cli.show import facts_of, show_scores
 from muxgcl.errors import UserError
 from muxgcl.io.save import TABLES, VECTORS
 
@@ -227,7 +226,7 @@ def info(run: o.RunFolder, as_json: o.Json = False) -> None:
         print(json.dumps(found))
         return
     table = Table(box=None, show_header=False)
-    for name, value in facts_of(found):
+    for name, value in info_rows(found):
         table.add_row(name, value)
     results.print(table)
     if found["scores"]:

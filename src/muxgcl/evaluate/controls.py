@@ -116,10 +116,10 @@ def majority(y: Labels, splits: Sequence[Split]) -> ProbeResult:
         found, counts = np.unique(y[split.train], return_counts=True)
         answer = found[counts.argmax()]
         truth, answers = y[split.test], np.full(len(split.test), answer)
-        aside = split.test[:0] if split.aside is None else split.aside
+        uncounted = split.test[:0] if split.uncounted is None else split.uncounted
         return SplitScore(
             accuracy=100 * float((truth == answer).mean()),
-            everywhere=100 * float((y[np.r_[split.test, aside]] == answer).mean()),
+            everywhere=100 * float((y[np.r_[split.test, uncounted]] == answer).mean()),
             macro_f1=100 * float(f1_score(truth, answers, average="macro", zero_division=0)),
             validation=100 * float((y[split.val] == answer).mean()),
             strength=0.0,

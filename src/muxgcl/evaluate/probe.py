@@ -47,7 +47,7 @@ class SplitScore:
     macro_f1: float
     validation: float  # accuracy on the validation nodes, of the choice that was best there
     strength: float
-    everywhere: float  # accuracy on test and on what the split sets aside
+    everywhere: float  # accuracy on test and on the uncounted nodes of the split
     confusion: Int[np.ndarray, "k k"]  # true class by predicted class, counts of test nodes
 
 
@@ -152,7 +152,7 @@ def probe(
         from muxgcl.evaluate.device_probe import answers
 
         rows = torch.as_tensor(z.toarray() if sparse.issparse(z) else z, device=device)
-        parts = [replace(split, test=_looked_at(split), aside=None) for split in splits]
+        parts = [replace(split, test=_looked_at(split), uncounted=None) for split in splits]
         solved = zip(splits, answers(rows, y, parts, strengths), strict=True)
         found = [judged(split, a.predicted, a.validation, a.strength) for split, a in solved]
         return ProbeResult(counted, tuple(found))
@@ -164,8 +164,8 @@ def probe(
 
 
 def _looked_at(split: Split) -> Index:
-    """The nodes of test, and behind them those that are counted aside."""
-    return split.test if split.aside is None else np.concatenate([split.test, split.aside])
+    """The nodes of test, and after them the uncounted ones."""
+    return split.test if split.uncounted is None else np.concatenate([split.test, split.uncounted])
 
 
 def workspace(train: int, width: int) -> int:

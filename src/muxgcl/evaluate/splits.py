@@ -34,7 +34,7 @@ class Split:
     train: Index
     val: Index
     test: Index
-    aside: Index | None = None
+    uncounted: Index | None = None
 
 
 def check_parts(splits: Sequence[Split]) -> None:
@@ -92,13 +92,15 @@ def cut(split: Split, most: tuple[int, int, int] = MOST) -> Split:
         return part if len(part) <= size else part[np.argsort(node_keys(part, seed=1))[:size]]
 
     train, val, test = most
-    aside = None if split.aside is None else some(split.aside, test)
-    return Split(some(split.train, train), some(split.val, val), some(split.test, test), aside)
+    uncounted = None if split.uncounted is None else some(split.uncounted, test)
+    return Split(some(split.train, train), some(split.val, val), some(split.test, test), uncounted)
 
 
 def named(splits: Iterable[Split]) -> Index:
     """The nodes that any of these splits looks at, in ascending order."""
-    parts = (part for s in splits for part in (s.train, s.val, s.test, s.aside) if part is not None)
+    parts = (
+        part for s in splits for part in (s.train, s.val, s.test, s.uncounted) if part is not None
+    )
     return np.unique(np.concatenate(list(parts)))
 
 
@@ -107,8 +109,8 @@ def among(split: Split, rows: Index) -> Split:
     train, val, test = (
         np.searchsorted(rows, part) for part in (split.train, split.val, split.test)
     )
-    aside = None if split.aside is None else np.searchsorted(rows, split.aside)
-    return Split(train, val, test, aside)
+    uncounted = None if split.uncounted is None else np.searchsorted(rows, split.uncounted)
+    return Split(train, val, test, uncounted)
 
 
 def holdout_splits(

@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from muxgcl.errors import UserError
@@ -28,11 +27,11 @@ from muxgcl.io.nodes import NodeTable
 from muxgcl.io.npz import read_npy
 from muxgcl.io.safety import check_size, in_words
 from muxgcl.io.schema import fields, read_json, whole
+from muxgcl.shapes import Array
 
 FACTS = "graph.json"
 _count = whole(0, 2**53)
 _facts = fields({"nodes": _count, "features": _count}, "nodes", "features")
-Array = NDArray[Any]
 
 
 class Stream:

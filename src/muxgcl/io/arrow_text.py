@@ -106,7 +106,7 @@ class ArrowReader:
                 return list(self._blocks(as_text, [n for n in numeric if n not in as_text]))
             except (ArrowInvalid, _OtherwiseReadError):
                 continue
-            except UserError:  # whose line is for who counts lines
+            except UserError:  # the reader that counts lines says where it is
                 return None
         return None
 

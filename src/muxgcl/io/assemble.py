@@ -14,7 +14,7 @@ from muxgcl.io.ids import Ids, as_array, as_text, in_order, join, positions, why
 from muxgcl.io.kinds import edge_kinds
 from muxgcl.io.labels import classes
 from muxgcl.io.leaks import identifiers, label_leaks
-from muxgcl.io.nodes import NodeTable, labels_of, no_numbers
+from muxgcl.io.nodes import NodeTable, joined_labels, no_numbers
 from muxgcl.io.safety import check_unicode, how_many, listed, quoted
 from muxgcl.io.structure import BINS, SIGNS, with_structure
 from muxgcl.io.table import WIDE, to_dense
@@ -79,7 +79,10 @@ def assemble(
     edge_index, weight, changes = undirected(*ends, edges.weight, len(nodes.ids))
     kinds = edge_kinds(edges, ends, edge_index, len(nodes.ids), directed=directed)
     if kinds is not None:
-        changes, weight = [n for n in changes if not kinds.unsay(n)] + kinds.notes, kinds.weight
+        changes, weight = (
+            [n for n in changes if not kinds.contradicts(n)] + kinds.notes,
+            kinds.weight,
+        )
     notes = [*edges.notes, *nodes.notes, *_about_ids(nodes.ids), *changes]
     if alone := int((np.bincount(edge_index[0], minlength=len(nodes.ids)) == 0).sum()):
         notes.append(f"{how_many(alone, 'node has', 'nodes have')} no edges")
@@ -107,7 +110,7 @@ def assemble(
         notes.append(f"no features: {made}")
 
     names = None
-    given = _labels_of(nodes, labels)
+    given = _joined_labels(nodes, labels)
     if given is not None:
         y, names = classes(given)
         check_unicode(names, "a label")
@@ -152,10 +155,10 @@ def _check_numbered(labels: NodeTable, ids: Ids, edges: str) -> None:
         )
 
 
-def _labels_of(nodes: NodeTable, labels: NodeTable | None) -> Ids | None:
+def _joined_labels(nodes: NodeTable, labels: NodeTable | None) -> Ids | None:
     if labels is None or labels.labels is None:
         return nodes.labels
-    return labels_of(labels, nodes.ids, nodes.name)
+    return joined_labels(labels, nodes.ids, nodes.name)
 
 
 def _check_texts(nodes: NodeTable) -> None:

@@ -35,7 +35,7 @@ def whole(ids: Ids) -> Ids:
 
 
 def why_text(ids: list[str]) -> str | None:
-    """The id for whose sake all are text, and why; None where no id looks like an integer."""
+    """The first id that keeps all of them text, and why; None where no id looks like an integer."""
     if not any(one.isdecimal() for one in ids):
         return None
     for one in ids:

@@ -28,7 +28,7 @@ class EdgeKinds:
     directed: bool
     notes: list[str]
 
-    def unsay(self, note: str) -> bool:
+    def contradicts(self, note: str) -> bool:
         """Whether a note on the undirected graph does not hold here."""
         wrong = ["made undirected", "reverse: the larger"] if self.directed else []
         wrong += ["duplicate edge"] if self.names else []

@@ -10,10 +10,11 @@ from scipy.sparse import csr_array, issparse
 from muxgcl.errors import UserError
 from muxgcl.io.ids import Ids, ids_of
 from muxgcl.io.nodes import NodeTable, no_numbers
-from muxgcl.io.npz import Array, Npz, read_npy
+from muxgcl.io.npz import Npz, read_npy
 from muxgcl.io.roles import LABELS, NodeColumns
 from muxgcl.io.safety import check_size, listed
 from muxgcl.io.table import Matrix, check_finite, counted, lean
+from muxgcl.shapes import Array
 
 IDS = ("id", "ids")
 NODE_BYTES = 8  # its id

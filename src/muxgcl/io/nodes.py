@@ -85,7 +85,7 @@ def check_ids(ids: Ids, name: str, place: Place) -> None:
         )
 
 
-def labels_of(labels: NodeTable, nodes: Ids, of: str) -> list[str]:
+def joined_labels(labels: NodeTable, nodes: Ids, of: str) -> list[str]:
     """The label of each node, blank where there is none.
 
     An array's rows are the nodes 0, 1, ...; those of nodes with names come in their order.

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from muxgcl.errors import UserError
 from muxgcl.io.safety import check_file, check_size, in_words, listed, parsing, quoted
+from muxgcl.shapes import Array
 
-Array = NDArray[Any]
 MAPPED = 256 << 20  # bytes of an array, from which it is mapped
 LONGEST_HEADER = 10_000  # bytes; numpy itself refuses longer ones
 _HEADERS = {

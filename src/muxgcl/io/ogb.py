@@ -13,11 +13,10 @@ raw/node-label.npz (`node_label`) instead. Layout: Hu et al. 2020, <https://arxi
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from muxgcl.errors import UserError
@@ -27,8 +26,8 @@ from muxgcl.io.memory import read_edge_index
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.npz import Npz
 from muxgcl.io.safety import TEXT_GROWTH, check_file, check_size, parsing
+from muxgcl.shapes import Array
 
-Array = NDArray[Any]
 TEXT = 1 << 22  # characters that are parsed at a time, and a line more
 LONGEST = 1 << 20  # characters of a line
 MOST_CLASSES = 1 << 31

@@ -16,8 +16,8 @@ import numpy as np
 from muxgcl.errors import UserError
 from muxgcl.io.files import write_atomically
 from muxgcl.io.table import is_number
+from muxgcl.shapes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of one
 TABLES = (".npz", ".npy", ".parquet", ".csv", ".arrow", ".feather", ".safetensors")
 VECTORS = (".neo4j.csv", ".vec", ".faiss")  # only rows of numbers: embeddings

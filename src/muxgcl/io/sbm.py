@@ -14,20 +14,18 @@ numbers a node, and the files are the same for the same seed whatever the machin
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muxgcl.errors import UserError
 from muxgcl.io.array_folder import Stream, check_room, new_folder, write_facts
 from muxgcl.io.safety import check_size
+from muxgcl.shapes import Array
 
 BLOCK = 1 << 18  # edges or nodes that are drawn at a time
 OWN_WORDS = 40  # of each class
 TAIL = 2.5  # exponent of the weights: the fraction above x falls as x ** -TAIL
 HEAVIEST = 1000.0  # weight, relative to the least
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ function startMap() {
   const n = data.ids.length, { width, step, error } = data.vectors;
   const rows = unpack(data.vectors.rows, Int8Array);
   const linksOf = adjacency(data.edges ? unpack(data.edges, Uint16Array) : []);
-  const SIMILAR = "likeness to the chosen node";
+  const SIMILAR = "similarity to the chosen node";
   let shading = null; // the colouring in use
   let chosen = -1;
 
@@ -38,7 +38,7 @@ function startMap() {
     $(id).addEventListener("click", act);
   }
 
-  function likeness(node) { // cosine with every node
+  function similarity(node) { // cosine with every node
     const like = new Float32Array(n), mine = rows.subarray(node * width, (node + 1) * width);
     for (let i = 0, at = 0; i < n; i++) {
       let sum = 0;
@@ -64,7 +64,7 @@ function startMap() {
 
   function colourMenu() {
     data.columns.forEach((column, k) => $("colour").append(make("option", { value: k }, column.name)));
-    $("colour").append(make("option", { value: "likeness" }, SIMILAR));
+    $("colour").append(make("option", { value: "similarity" }, SIMILAR));
     $("colour").addEventListener("change", recolour);
     recolour();
   }
@@ -72,8 +72,8 @@ function startMap() {
   function recolour() {
     const value = $("colour").value;
     let column = data.columns[value];
-    if (value === "likeness") {
-      const values = chosen < 0 ? new Float32Array(n).fill(NaN) : likeness(chosen);
+    if (value === "similarity") {
+      const values = chosen < 0 ? new Float32Array(n).fill(NaN) : similarity(chosen);
       column = { name: SIMILAR, values, low: 0, high: 1 };
       shading = colouring(column, data);
     } else {
@@ -166,10 +166,10 @@ function startMap() {
     if (node < 0) {
       map.choose(-1);
       box.replaceChildren(make("p", { class: "hint" }, "Click a node to see which nodes are most like it."));
-      if ($("colour").value === "likeness") recolour();
+      if ($("colour").value === "similarity") recolour();
       return;
     }
-    const like = likeness(node), links = linksOf(node), linked = new Set(links);
+    const like = similarity(node), links = linksOf(node), linked = new Set(links);
     const near = largest(like, 10, node);
     map.choose(node, near, links);
     const facts = make("dl", { class: "facts" });
@@ -184,7 +184,7 @@ function startMap() {
       make("div", { class: "name" }, make("span", {}, data.ids[node]), make("button", { type: "button", "aria-label": "let go of this node", onclick: () => choose(-1) }, "×")),
       facts, make("h3", {}, "Most like it (cosine)"), list,
       make("p", { class: "hint" }, nearNote(near, linked)));
-    if ($("colour").value === "likeness") recolour();
+    if ($("colour").value === "similarity") recolour();
   }
 
   function nearNote(near, linked) {

@@ -121,7 +121,7 @@ def _map_section(record: RunRecord, data: dict[str, Any]) -> str:
     notes = []
     if data["total"] > len(data["ids"]):
         count = f"{len(data['ids']):,} of {data['total']:,}"
-        notes.append(f"The map shows {count} nodes, drawn at random; so do search and likeness.")
+        notes.append(f"The map shows {count} nodes, drawn at random; so do search and similarity.")
     if data["leftOut"]:
         names = ", ".join(data["leftOut"])
         notes.append(f"Left out, to keep this file small: {names}.")

@@ -19,11 +19,12 @@ from muxgcl.nn.readout import Readout
 from muxgcl.reproduce.hops import members_of
 from muxgcl.reproduce.job import CONTROLS, READOUTS, Job
 from muxgcl.reproduce.training import Pending, facts_of, ready
-from muxgcl.reproduce.workers import Array, Workers, score_splits
+from muxgcl.reproduce.workers import Workers, score_splits
 from muxgcl.runs.controls import control_tables
 from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
 from muxgcl.runs.fit import fit
+from muxgcl.shapes import Array
 
 AS_SET = "preset"  # read out as the settings say
 Tables = dict[str, Any]  # by name, each [n, d]

@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from muxgcl.evaluate import PaperProtocol, cluster, compare, development_hash, holdout
 from muxgcl.evaluate.development import report_labels
+from muxgcl.shapes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 AHEAD = 3  # pieces of work a worker that may wait: embeddings take memory
 
 
@@ -62,7 +62,7 @@ class Workers:
 
 
 def _set_up(cores: int) -> None:
-    """In a worker: its share of the cores, and no life after its parent's."""
+    """Set a worker up: it uses its share of the cores, and ends when its parent does."""
     os.environ["LOKY_MAX_CPU_COUNT"] = str(cores)  # what joblib takes for all cores
     threadpool_limits(cores)
     parent = multiprocessing.parent_process()

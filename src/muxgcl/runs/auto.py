@@ -17,7 +17,7 @@ from muxgcl.graph import Graph
 from muxgcl.runs.settings import preset
 
 SMALL, LARGE = 5_000, 50_000  # nodes
-METHODS = ("mux-gcl", "grace")  # whose settings these are; any other keeps its own
+BY_RULES = ("mux-gcl", "grace")  # methods that follow the rules of `choose`
 DENSE_DEGREE = 15  # neighbours a node, from which a graph counts as dense
 
 

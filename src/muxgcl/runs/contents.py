@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muxgcl.errors import UserError
 from muxgcl.io.npz import Npz
@@ -25,8 +24,8 @@ from muxgcl.io.schema import (
     text,
     whole,
 )
+from muxgcl.shapes import Array
 
-Array = NDArray[Any]
 COLUMN = "column:"  # before a user's name in nodes.npz
 
 LARGEST = 2**63 - 1  # that TOML and numpy can hold

@@ -9,11 +9,12 @@ from torch import Tensor
 from muxgcl.evaluate import named
 from muxgcl.evaluate.controls import MAJORITY, UNTRAINED, each_feature_control, majority
 from muxgcl.graph import Features, Graph
-from muxgcl.runs.embedding import embed_blocks, gathered, taken
+from muxgcl.runs.embedding import embed_blocks, gathered, picked_rows
 from muxgcl.runs.environment import gpu_of, pick_device
 from muxgcl.runs.plan import Plan, build, find_method
-from muxgcl.runs.scoring import Array, labels_of, probe_dict, score, splits_of
+from muxgcl.runs.scoring import labels_of, probe_dict, score, splits_of
 from muxgcl.seeding import seeded
+from muxgcl.shapes import Array
 from muxgcl.sparse import Csr
 from muxgcl.tensors import AnyData
 
@@ -83,7 +84,7 @@ def untrained(plan: Plan, graph: Graph, rows: Array | None = None) -> Array:
     with seeded(plan.seed, there.device):
         blocks, count = embed_blocks(build(plan, there), there), there.num_nodes
         if rows is not None:
-            blocks, count = taken(blocks, rows), len(rows)
+            blocks, count = picked_rows(blocks, rows), len(rows)
         return gathered(blocks, count).numpy()
 
 

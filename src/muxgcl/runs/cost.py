@@ -1,4 +1,4 @@
-"""What a training will take, told before it is paid: work that is counted, over measured rates.
+"""An estimate of time and memory before a training: work that is counted, over measured rates.
 
 `calibrate` times small pieces of the very code that trains (about a second on a CPU), `estimate`
 divides the counts of `runs/work.py` by these rates. Those of scores are in
@@ -22,7 +22,8 @@ from muxgcl.kernels.rounded import product, rounded
 from muxgcl.runs.auto import LARGE
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.score_work import Judging, scoring
+from muxgcl.runs.score_work import scoring
+from muxgcl.runs.scoring import Judging
 from muxgcl.runs.work import COUNTED, NUMBER, Shape, Work, embedding, of_epoch, tables, walking
 from muxgcl.seeding import seeded
 from muxgcl.sparse import SparseMatrix
@@ -129,8 +130,15 @@ def _pairs(plan: Plan, shape: Shape, probe: int, clock: "_Clock") -> float:
         weight = PairWeight(unit(shape.affinity, probe), unit(shape.affinity, probe))
 
     def work() -> None:
-        how = {"temperature": plan.settings.temperature, "backend": plan.backend}
-        contrast(one, two, weight, nodes=probe, **how).backward()
+        loss = contrast(
+            one,
+            two,
+            weight,
+            nodes=probe,
+            temperature=plan.settings.temperature,
+            backend=plan.backend,
+        )
+        loss.backward()
 
     return (2 * probe) ** 2 / clock(work)
 
@@ -202,10 +210,10 @@ def with_scores(cost: Cost, plan: Plan, graph: Graph, asked: Judging) -> Cost:
 
 
 def quick(plan: Plan, graph: Graph) -> bool:
-    """Whether it will be over before anyone asks, on any machine."""
+    """Whether a training is so short, on any machine, that an estimate is not worth its time."""
     try:
         return estimate(plan, graph, SLOW).seconds < ROUGH_SECONDS
-    except OverflowError:  # no method has such a size: who builds it says what is wrong
+    except OverflowError:  # no method has such a size: building it says what is wrong
         return True
 
 

@@ -1,4 +1,4 @@
-"""A trained method → its embedding: all of it finite, and told where it says nothing."""
+"""From a trained method to its embedding: finite everywhere, with a warning where it collapsed."""
 
 from collections.abc import Iterable, Iterator
 
@@ -29,7 +29,7 @@ def embed_blocks(method: Method, graph: Graph) -> Iterator[Tensor]:
     with torch.no_grad():
         blocks = iter(method.embed_blocks(graph))
     while True:
-        with torch.no_grad():  # not around the `yield`: it would hold for who takes the block
+        with torch.no_grad():  # not around the `yield`: it would hold in the caller, too
             block = next(blocks, None)
         if block is None:
             break
@@ -59,8 +59,8 @@ def gathered(blocks: Iterable[Tensor], rows: int) -> Tensor:
     return table
 
 
-def taken(blocks: Iterable[Tensor], rows: Int[np.ndarray, " m"]) -> Iterator[Tensor]:
-    """Of a table's blocks, the rows with these numbers, which ascend."""
+def picked_rows(blocks: Iterable[Tensor], rows: Int[np.ndarray, " m"]) -> Iterator[Tensor]:
+    """The rows with these numbers, in ascending order, out of a table that comes in blocks."""
     start = 0
     for block in blocks:
         first, last = np.searchsorted(rows, (start, start + len(block)))
@@ -69,7 +69,7 @@ def taken(blocks: Iterable[Tensor], rows: Int[np.ndarray, " m"]) -> Iterator[Ten
 
 
 def collapsed(table: Tensor) -> str | None:
-    """What to tell of an embedding in which every node is alike; None where nodes differ."""
+    """A warning where the embedding of every node is the same; None where nodes differ."""
     if len(table) < 2:
         return None
     least, most, first = table.amin(0), table.amax(0), table[0]  # no second table

@@ -51,6 +51,20 @@ class Stopped(UserError):
         self.number, self.resumable = number, resumable
 
 
+@contextmanager
+def reporting_interrupts(
+    phase: str, *, resumable: bool | Callable[[], bool] = True
+) -> Iterator[None]:
+    """Turn Ctrl-C or a signal into one line that says when it came."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        resumable = resumable if isinstance(resumable, bool) else resumable()
+        left = "what was done before is kept" if resumable else "nothing was written"
+        number = getattr(stop, "number", signal.SIGINT)
+        raise Stopped(f"stopped while {phase}; {left}", number, resumable=resumable) from None
+
+
 @dataclass(frozen=True, slots=True)
 class Ready:
     """A method that is built and checked, on its device, and the random state after that."""

@@ -101,7 +101,7 @@ class Plan:
             start = preset(method, preset_name, dataset)
         elif method == "mux-hop":
             start, picked = hop_settings(graph)
-        elif method in auto.METHODS:
+        elif method in auto.BY_RULES:
             known = {**hints(TrainConfig), **hints(kind.Config)}
             picked = [choice for choice in choose(graph) if choice.key in known]
             start = {choice.key: choice.value for choice in picked}
@@ -110,7 +110,7 @@ class Plan:
         given = overrides or {}
         values = {**start, **given}
         if (
-            method in auto.METHODS
+            method in auto.BY_RULES
             and picked
             and "width" in given
             and "projection" in set(start) - set(given)

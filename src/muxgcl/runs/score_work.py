@@ -10,7 +10,7 @@ probe tells how slow this machine is beside it (`slowness`).
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,9 +25,8 @@ from muxgcl.graph import Graph
 from muxgcl.runs.controls import CLUSTERINGS, LARGE_SPLITS
 from muxgcl.runs.controls import LARGE as LARGE_CONTROL
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import REPEATS, labels_of, splits_of
+from muxgcl.runs.scoring import REPEATS, Judging, labels_of, splits_of
 from muxgcl.runs.work import NUMBER, embedding_width
-from muxgcl.tensors import AnyData
 
 INNER, EIGEN, ROTATION, NEWTON, PREDICTION = 2e-11, 1.4e-10, 5e-11, 1.1e-8, 5.5e-9  # seconds
 MEANS = 1.1e-9  # seconds of k-means for a number and iteration, beside CLUSTER for each cluster
@@ -35,16 +34,6 @@ CLUSTER = MEANS / 30
 PIECE = 800  # rows and columns of the probe that is timed
 LIBRARIES = 400 << 20  # bytes: scikit-learn and scipy, and what the allocator keeps
 SHARED = 0.75  # of a core's speed is left where all cores are busy
-
-
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """What is to be scored, beside the embedding."""
-
-    data: AnyData  # with labels
-    protocols: Sequence[str] = ("holdout",)
-    splits: int = 20
-    controls: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +98,7 @@ def judged(plan: Plan, graph: Graph, asked: Judging, protocol: str) -> Iterator[
 def split_seconds(split: Split, width: int, classes: int) -> float:
     """One split of the probe on one core."""
     n, r = len(split.train), min(len(split.train), width)
-    parts = (split.train, split.val, split.test, split.aside)
+    parts = (split.train, split.val, split.test, split.uncounted)
     seen = sum(len(part) for part in parts if part is not None)
     turned = INNER * n * width * r + EIGEN * r**3 + (ROTATION * n * r**2 if width <= n else 0.0)
     solved: float = NEWTON * n * r * float(len(STRENGTHS) * classes) ** 0.75

@@ -1,6 +1,7 @@
 """From embeddings and labels to the scores that a run keeps."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,25 @@ from muxgcl.evaluate import (
 from muxgcl.evaluate.development import report_labels
 from muxgcl.evaluate.probe import COUNTED, STRENGTHS
 from muxgcl.io.safety import check_size
+from muxgcl.shapes import Array
 from muxgcl.tensors import AnyData
 
-Array = np.ndarray[Any, np.dtype[Any]]
 PROTOCOLS = ("holdout", "holdout-all", "public", "paper")
 MOST_SPLITS = 10_000
 PROBE_WIDTH = 512  # of an embedding, as far as memory is reckoned before there is one
 REPEATS = 5  # independent runs of k-means
 MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judging:
+    """What a run is scored by."""
+
+    data: AnyData  # the graph, with labels and maybe masks
+    protocols: Sequence[str] = ("holdout",)
+    splits: int = 20  # random ones of `holdout`
+    split_seed: int = 0
+    controls: bool = True  # whether controls are scored, too
 
 
 def labels_of(data: AnyData) -> Array | None:
@@ -178,10 +190,10 @@ def probe_dict(result: ProbeResult, split_seed: int) -> dict[str, Any]:
     return {**result.to_dict(), "per_split": {**result.to_record(), "split_seed": split_seed}}
 
 
-def plain(scores: dict[str, Any]) -> dict[str, Any]:
-    """Scores for `--json`: summaries, without the list of splits."""
+def summaries(scores: dict[str, Any]) -> dict[str, Any]:
+    """Scores for `--json`: means and spreads, without the list of splits."""
     return {
-        name: plain(values) if isinstance(values, dict) else values
+        name: summaries(values) if isinstance(values, dict) else values
         for name, values in scores.items()
         if name != "per_split"
     }

@@ -207,10 +207,8 @@ def settings_toml(table: Mapping[str, Any]) -> str:
 
 
 def _dumps(table: dict[str, Any]) -> str:
-    try:
-        import tomli_w
-    except ImportError:
-        raise UserError("settings are written by tomli-w, which is not installed") from None
+    import tomli_w  # only where something is written
+
     return tomli_w.dumps(table)
 
 

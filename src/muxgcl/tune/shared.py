@@ -1,8 +1,8 @@
 """One search of many workers, on any number of machines: Optuna's journal file or a database.
 
-A worker claims a trial, trains, and reports. While it trains it leaves a sign of life now and then;
-a trial whose sign has not changed for a while is of a worker that died: its point goes back into
-the queue, and the next worker takes it. So nothing is lost, and nothing is counted twice: the
+A worker claims a trial, trains, and reports. While it trains it writes a heartbeat every few
+seconds. A trial whose heartbeat stops belongs to a worker that died: its point goes back into the
+queue, and the next worker takes it. So nothing is lost, and nothing is counted twice: the
 storage lets a trial end once, and only as many trials are claimed as were asked for.
 """
 
@@ -42,11 +42,11 @@ try:
 except ImportError as missing:
     raise UserError("tune needs Optuna: pip install optuna") from missing
 
-BEAT = 10.0  # seconds between two signs of life
+BEAT = 10.0  # seconds between two heartbeats
 GRACE = 90.0  # seconds without one, after which a worker counts as dead
-WAIT = 10.0  # seconds, or up to twice as many, in which who begins a study has its first point set
+WAIT = 10.0  # seconds, or up to twice as many, that the first worker has to queue the first point
 LOOK = 2.0  # seconds between two looks at what the others do
-ALIVE = "alive"  # the sign of life of a trial
+ALIVE = "alive"  # the attribute of a trial that holds its heartbeat
 CODES = 10  # the last of Optuna's codes of what a journal may say
 
 
@@ -72,7 +72,7 @@ class Shared:
                 found = self.study.study.get_trials(deepcopy=False)
                 if sum(map(counts, found)) >= trials:
                     return None
-                self._bury(found)
+                self._requeue_dead(found)
                 taken = sum(counts(t) or t.state == TrialState.RUNNING for t in found)
                 if taken < trials:
                     self.study.study.sampler = optuna.samplers.TPESampler(constant_liar=True)
@@ -111,8 +111,8 @@ class Shared:
             self._end_as_lost(mine.number)
         return False
 
-    def _bury(self, found: list[Any]) -> None:
-        """Give back the trials of workers that show no sign of life."""
+    def _requeue_dead(self, found: list[Any]) -> None:
+        """Put the trials of workers whose heartbeat has stopped back into the queue."""
         now = time.monotonic()
         running = [t for t in found if t.state == TrialState.RUNNING]
         for trial in running:
@@ -125,11 +125,13 @@ class Shared:
     def _give_back(self, trial: Any) -> None:
         """Put a trial's point back into the queue, then end it as lost, which makes room for it.
 
-        Two workers may do so at once: then its point is in the queue twice, and the second is
-        dropped by who draws it.
+        Two workers may do so at once: then its point is in the queue twice, and the worker that
+        draws the second copy drops it.
         """
         marks = {AGAIN: trial.number} | ({START: True} if START in trial.user_attrs else {})
-        wanted = trial.system_attrs.get("fixed_params", {})  # who dies early has not read them all
+        wanted = trial.system_attrs.get(
+            "fixed_params", {}
+        )  # a worker that dies early has not read them all
         self.study.study.enqueue_trial(wanted | trial.params, user_attrs=marks)
         self._end_as_lost(trial.number)
 

@@ -123,6 +123,6 @@ def settings_of(
         key, dot, _ = name.partition(".")
         settings[key] = (*settings.get(key, ()), value) if dot else value
     settings |= fixed
-    if "width" in settings and kind.name in auto.METHODS and "projection" not in fixed:
+    if "width" in settings and kind.name in auto.BY_RULES and "projection" not in fixed:
         settings["projection"] = settings["width"]
     return settings

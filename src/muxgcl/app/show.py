@@ -72,8 +72,8 @@ def _figure(measure: str, value: Mapping[str, Any], usual: int, sign: str) -> st
     return f"{value['mean']:.{digits}f}{spread}{other}"
 
 
-def facts_of(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What `muxgcl info` says, line by line."""
+def info_rows(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The rows of `muxgcl info`: a name and a value each."""
     yield "run", str(info["run"])
     members = f", {info['members']} members" if info["members"] > 1 else ""
     yield "method", f"{info['method']} (preset {info['preset']}, seed {info['seed']}{members})"

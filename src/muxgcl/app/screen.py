@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,13 +20,16 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from muxgcl.app import Observer
-from muxgcl.cli.progress import WIDE, console, draws, results
-from muxgcl.cli.show import show_scores
+from muxgcl.app.observer import Observer
+from muxgcl.app.show import show_scores
 from muxgcl.evaluate import Verdict
 from muxgcl.runs.environment import human_time
 from muxgcl.runs.loop import Epoch
 
+# messages may hold names of files and columns: brackets in them are no markup, paths stay whole
+console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+results = Console(highlight=False, markup=False, soft_wrap=True)  # what was asked for
+WIDE = 110  # columns, from which there is room for more
 FIRST_LINE, NEXT_LINES = 2.0, 30.0  # seconds of silence where there is no terminal
 WORDS = {
     "loading": "loading the graph",
@@ -36,6 +40,17 @@ WORDS = {
     "controls": "scoring controls",
     "report": "writing the report",
 }
+
+
+def draws(console: Console) -> bool:
+    """Whether a bar can be drawn: on a terminal, and in a notebook that has widgets."""
+    if not console.is_jupyter:
+        return console.is_terminal
+    try:
+        import ipywidgets  # noqa: F401  (whether it is there, and loads)
+    except ImportError:
+        return False
+    return True
 
 
 class Screen(Observer):
@@ -202,7 +217,11 @@ class Lines:
 def fit_progress(
     epochs: int, verbose: bool
 ) -> Iterator[tuple[Callable[[list[Epoch]], None], Callable[[int, int], None] | None]]:
-    """Whom an embedder's `fit` tells of epochs, and of the steps before: a bar, lines or nobody."""
+    """Show the progress of an embedder's `fit`: with a bar, in ten lines, or not at all.
+
+    Yields a function to call with each block of epochs, and one, or None, for the steps before
+    the first epoch.
+    """
     if not verbose:
         yield lambda block: None, None
     elif not draws(console):
@@ -214,7 +233,7 @@ def fit_progress(
 
 
 def tenths(epochs: int) -> Callable[[list[Epoch]], None]:
-    """Tells the loss after every tenth of the epochs, and after the last."""
+    """A function that prints the loss after every tenth of the epochs, and after the last."""
     tenth = -(-epochs // 10)
 
     def tell(block: list[Epoch]) -> None:

@@ -14,8 +14,8 @@ import pytest
 from cli_cases import FAST, TINY, ask, command_line
 from rich.console import Console
 
-from muxgcl.cli import screen as screens
-from muxgcl.cli.screen import Screen
+from muxgcl.app import screen as screens
+from muxgcl.app.screen import Screen
 from muxgcl.runs.environment import human_time
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
