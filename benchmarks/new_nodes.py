@@ -41,7 +41,7 @@ from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
 from muxgcl.io.files import append_lines
 from muxgcl.runs.committee import Committee, fit_members
-from muxgcl.runs.controls import features_table, scipy_rows
+from muxgcl.runs.control_scores import features_table, scipy_rows
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
 from muxgcl.runs.plan import Plan
 from muxgcl.tensors import Tensors

@@ -29,7 +29,7 @@ from muxgcl.io import open_dataset
 from muxgcl.io.files import append_lines
 from muxgcl.io.load import load
 from muxgcl.io.sbm import Sbm, make_sbm
-from muxgcl.runs.controls import features_table, scipy_rows
+from muxgcl.runs.control_scores import features_table, scipy_rows
 from muxgcl.runs.cost import calibrate, estimate
 from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import commit, peak_memory, pick_device, versions

@@ -10,7 +10,7 @@ from muxgcl.errors import UserError
 from muxgcl.io.files import append_lines
 from muxgcl.methods.gae import Gae
 from muxgcl.methods.progcl import ProGcl
-from muxgcl.reproduce.cost import method_rows
+from muxgcl.reproduce.table5 import method_rows
 from muxgcl.runs.plan import Plan
 
 TINY = "random-40"

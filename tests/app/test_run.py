@@ -212,7 +212,7 @@ def test_a_failing_control_costs_no_score(tmp_path: Path, monkeypatch: pytest.Mo
     def fails(*given: Any) -> Any:
         raise RuntimeError("not enough memory for this")
 
-    monkeypatch.setattr("muxgcl.runs.controls.untrained", fails)
+    monkeypatch.setattr("muxgcl.runs.control_scores.untrained", fails)
     heard = Heard()
     options = replace(OPTIONS, out=tmp_path / "run", report=True)
     result = muxgcl.run(planted(nodes=60), options, observer=heard)

@@ -17,7 +17,7 @@ from muxgcl.evaluate.development import development_labels
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.io.load import load
-from muxgcl.runs.controls import features_table
+from muxgcl.runs.control_scores import features_table
 from muxgcl.runs.fit import fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch

@@ -16,7 +16,7 @@ from muxgcl.evaluate import (
 )
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.io import planted
-from muxgcl.runs.controls import (
+from muxgcl.runs.control_scores import (
     control_tables,
     each_control,
     features_table,
@@ -125,7 +125,7 @@ def test_large_tables_are_scored_on_fewer_splits_and_not_clustered(
     data = planted(nodes=60)
     graph = Graph.from_data(data)
     monkeypatch.setattr(
-        "muxgcl.runs.controls.LARGE", 60 * 100
+        "muxgcl.runs.control_scores.LARGE", 60 * 100
     )  # three tables side by side have more
     found = dict(score_controls(Plan.make("raw"), graph, data, splits=8))
     few, many = (found[name]["holdout"]["per_split"]["accuracy"] for name in ("X|AX|A^2X", "raw"))
@@ -168,8 +168,8 @@ def test_a_large_graphs_controls_have_the_scores_of_its_whole_tables(
         sizes.append(z.shape[0])
         return score(z, *rest, **how)
 
-    monkeypatch.setattr("muxgcl.runs.controls.score", counting)
-    monkeypatch.setattr("muxgcl.runs.controls.LARGE", 1)
+    monkeypatch.setattr("muxgcl.runs.control_scores.score", counting)
+    monkeypatch.setattr("muxgcl.runs.control_scores.LARGE", 1)
     some = dict(score_controls(plan, graph, data, splits=5))
     assert some == whole
     assert max(sizes) < 200

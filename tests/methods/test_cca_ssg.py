@@ -10,8 +10,7 @@ from torch.testing import assert_close
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
-from muxgcl.losses.correlation import canonical_correlation
-from muxgcl.losses.decorrelation import standardised
+from muxgcl.losses.decorrelation import canonical_correlation, standardised
 from muxgcl.methods import Context, total
 from muxgcl.methods.cca_ssg import CcaSsg, CcaSsgConfig
 

@@ -3,7 +3,7 @@
 import torch
 from torch.testing import assert_close
 
-from muxgcl.losses.decorrelation import decorrelation, standardised
+from muxgcl.losses.decorrelation import cross_correlation, standardised
 
 
 def test_the_objective_is_that_of_the_paper_in_loops() -> None:
@@ -25,7 +25,7 @@ def test_the_objective_is_that_of_the_paper_in_loops() -> None:
                 agree += (1 - cross) ** 2
             else:
                 repeat += cross**2 / d
-    got = decorrelation(one, two)
+    got = cross_correlation(one, two)
     assert_close(torch.stack(got), torch.tensor([agree, repeat], dtype=torch.float64))
 
 
@@ -33,14 +33,14 @@ def test_equal_views_with_orthogonal_columns_cost_next_to_nothing() -> None:
     n, d = 64, 8
     columns = torch.randn(n, d, dtype=torch.float64)
     orthogonal, _ = torch.linalg.qr(columns - columns.mean(0))  # columns stay centred
-    invariance, redundancy = decorrelation(orthogonal, 5 * orthogonal + 1)
+    invariance, redundancy = cross_correlation(orthogonal, 5 * orthogonal + 1)
     assert_close(float(invariance), d * (1 / n) ** 2, rtol=1e-6, atol=0)  # C_ii = (n - 1) / n
     assert_close(float(redundancy), 0.0, rtol=0, atol=1e-12)
 
 
 def test_equal_columns_are_redundant() -> None:
     table = torch.randn(50, 1, dtype=torch.float64).expand(50, 3)
-    _, redundancy = decorrelation(table, table)
+    _, redundancy = cross_correlation(table, table)
     assert_close(float(redundancy), 6 * (49 / 50) ** 2 / 3)
 
 
@@ -49,6 +49,6 @@ def test_a_dead_column_is_zero_and_has_finite_gradients() -> None:
     table[:, 1] = 0.7
     table.requires_grad_()
     assert torch.equal(standardised(table)[:, 1], torch.zeros(20))
-    sum(decorrelation(table, table.flip(0))).backward()
+    sum(cross_correlation(table, table.flip(0))).backward()
     assert table.grad is not None
     assert table.grad.isfinite().all()

@@ -13,7 +13,7 @@ from muxgcl.methods.random_gcn import RandomGcn, RandomGcnConfig
 from muxgcl.methods.raw import Raw, RawConfig
 from muxgcl.methods.sgc import Sgc, SgcConfig
 from muxgcl.nn.gcn import GCN
-from muxgcl.runs.controls import control_tables
+from muxgcl.runs.control_scores import control_tables
 from muxgcl.runs.plan import Plan
 
 DATA = planted(nodes=40, isolated=2)

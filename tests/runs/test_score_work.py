@@ -14,7 +14,7 @@ from muxgcl.evaluate.splits import cut
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.runs import cost, score_work
-from muxgcl.runs.controls import control_tables, score_controls
+from muxgcl.runs.control_scores import control_tables, score_controls
 from muxgcl.runs.embedding import embed
 from muxgcl.runs.plan import Plan, build
 from muxgcl.runs.score_work import (

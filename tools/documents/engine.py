@@ -6,9 +6,9 @@ from typing import Any
 
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.schema import read_lines
-from muxgcl.reproduce.cost import SEVERAL_STREAMS, counts
 from muxgcl.reproduce.numbers import interval
 from muxgcl.reproduce.paper import TITLES
+from muxgcl.reproduce.table5 import SEVERAL_STREAMS, counts
 from muxgcl.reproduce.typeset import Table, markdown
 
 Row = dict[str, Any]

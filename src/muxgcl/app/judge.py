@@ -10,7 +10,7 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol
 from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
-from muxgcl.runs.controls import score_controls
+from muxgcl.runs.control_scores import score_controls
 from muxgcl.runs.diagnostics import diagnose
 from muxgcl.runs.environment import gpu_of
 from muxgcl.runs.fit import Fitted, Stopped, reporting_interrupts

@@ -16,9 +16,8 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import DATASETS, open_dataset
 from muxgcl.io.files import write_atomically, write_text
-from muxgcl.io.labels import classes
 from muxgcl.io.load import Encoding, Loaded, load
-from muxgcl.io.nodes import joined_labels
+from muxgcl.io.nodes import classes, joined_labels
 from muxgcl.io.roles import NodeColumns
 from muxgcl.io.sources import read_nodes
 from muxgcl.runs import scoring

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from muxgcl.evaluate.arrays import Labels
 from muxgcl.evaluate.splits import Split
@@ -35,8 +36,7 @@ def answers(
     z: Float[Tensor, "n d"], y: Labels, splits: Sequence[Split], strengths: Sequence[float]
 ) -> list[Answer]:
     """Fit on train, choose C on val, predict test; splits of one size are solved together."""
-    z = z.double()
-    z = z / z.norm(dim=1, keepdim=True).clamp(min=torch.finfo(z.dtype).tiny)
+    z = normalize(z.double(), dim=1, eps=torch.finfo(torch.float64).tiny)
     classes = np.unique(y[y >= 0])
     label = torch.as_tensor(np.searchsorted(classes, np.maximum(y, classes[0])), device=z.device)
     found: dict[int, Answer] = {}

@@ -12,9 +12,8 @@ from muxgcl.io.edges import EdgeList, place_among, undirected
 from muxgcl.io.encode import Encoding, encode, learn_encoding
 from muxgcl.io.ids import Ids, as_array, as_text, in_order, join, positions, why_text
 from muxgcl.io.kinds import edge_kinds
-from muxgcl.io.labels import classes
 from muxgcl.io.leaks import identifiers, label_leaks
-from muxgcl.io.nodes import NodeTable, joined_labels, no_numbers
+from muxgcl.io.nodes import NodeTable, classes, joined_labels, no_numbers
 from muxgcl.io.safety import check_unicode, how_many, listed, quoted
 from muxgcl.io.structure import BINS, SIGNS, with_structure
 from muxgcl.io.table import WIDE, to_dense

@@ -3,14 +3,16 @@
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muxgcl.errors import UserError
 from muxgcl.io.cells import read_texts
 from muxgcl.io.ids import Ids, as_text, first_repeat, positions, whole
 from muxgcl.io.roles import NodeColumns
 from muxgcl.io.safety import LONGEST_NAME, how_many, quoted
-from muxgcl.io.table import Dense, Matrix, Place, Table, counted
+from muxgcl.io.table import MISSING, Dense, Matrix, Place, Table, counted, is_number
 
+LONGEST_NUMBER = 1000  # characters; a longer label is a word
 Text = dict[str, list[str]]
 
 
@@ -115,3 +117,33 @@ def rows_of(table: NodeTable, nodes: Ids, of: str) -> list[int]:
             f"is not in {of}"
         )
     return found.tolist()
+
+
+def classes(labels: Ids) -> tuple[NDArray[np.int64], list[str]]:
+    """The class of each node, and the classes' names: integers by size, words by their letters.
+
+    Whole numbers are integers however they are written: `1.0` is what is left of 1 in a column that
+    once had a gap.
+    """
+    texts = ["" if text in MISSING else text for text in as_text(labels)]
+    different = set(texts) - {""}
+    integers = {text: value for text in different if (value := _integer(text)) is not None}
+    if integers.keys() == different:
+        rank = {value: number for number, value in enumerate(sorted(set(integers.values())))}
+        order = [str(value) for value in rank]
+        code = {text: rank[value] for text, value in integers.items()}
+    else:
+        order = sorted(different)
+        code = {text: number for number, text in enumerate(order)}
+    return np.array([code.get(text, -1) for text in texts], dtype=np.int64), order
+
+
+def _integer(text: str) -> int | None:
+    if not is_number(text):
+        return None
+    if len(text) > LONGEST_NUMBER:
+        return None
+    if text.lstrip("-").isdecimal():
+        return int(text)
+    value = float(text)
+    return int(value) if value.is_integer() else None

@@ -1,7 +1,7 @@
 r"""CCA-SSG, canonical correlation of views: Zhang et al. 2021, <https://arxiv.org/abs/2106.12484>.
 
 Two views, one encoder without a projector. Each column should say the same in both views, and the
-columns of a view should say different things (`losses/correlation.py`). There are no negatives:
+columns of a view should say different things (`losses/decorrelation.py`). There are no negatives:
 time is O(N d^2) and memory O(N d + d^2).
 
 $$\mathcal L = -\operatorname{tr} C + \lambda\big(\|I - C_1\|_F^2 + \|I - C_2\|_F^2\big), \qquad
@@ -18,7 +18,7 @@ from typing import ClassVar
 from muxgcl.augment import Corrupt, both
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.losses.correlation import canonical_correlation
+from muxgcl.losses.decorrelation import canonical_correlation
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.gcn import GCN, Activation

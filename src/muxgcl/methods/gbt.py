@@ -15,7 +15,7 @@ import torch
 
 from muxgcl.augment import Corrupt
 from muxgcl.graph import Graph
-from muxgcl.losses.decorrelation import decorrelation
+from muxgcl.losses.decorrelation import cross_correlation
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.methods.parts.schedule import WarmUpCosine
@@ -59,7 +59,7 @@ class Gbt(Method):
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """Disagreement of the views and repetition among the columns."""
         one, two = (self.encoder(self.view(self.scaled(graph))) for _ in range(2))
-        invariance, redundancy = decorrelation(one, two)
+        invariance, redundancy = cross_correlation(one, two)
         return {"invariance": invariance, "redundancy": redundancy}
 
     def optimizer(self, lr: float, weight_decay: float) -> Adam:

@@ -20,7 +20,7 @@ from muxgcl.reproduce.hops import members_of
 from muxgcl.reproduce.job import CONTROLS, READOUTS, Job
 from muxgcl.reproduce.training import Pending, facts_of, ready
 from muxgcl.reproduce.workers import Workers, score_splits
-from muxgcl.runs.controls import control_tables
+from muxgcl.runs.control_scores import control_tables
 from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
 from muxgcl.runs.fit import fit

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from muxgcl.io.files import write_atomically, write_text
 from muxgcl.reproduce import theory_tables
 from muxgcl.reproduce.artefacts import LOOKS, Scope, needed
-from muxgcl.reproduce.cost import table5
 from muxgcl.reproduce.hop_tables import hops
 from muxgcl.reproduce.job import SCORES, Job
 from muxgcl.reproduce.records import Found, Record, RecordStore
+from muxgcl.reproduce.table5 import table5
 from muxgcl.reproduce.tables import table1, table2
 from muxgcl.reproduce.typeset import Table, latex, markdown
 from muxgcl.reproduce.variants import table3, table4

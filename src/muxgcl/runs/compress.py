@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from muxgcl.errors import UserError
 from muxgcl.shapes import Nodes
@@ -62,7 +63,7 @@ def unit_blocks(table: Nodes, device: torch.device) -> Iterator[Nodes]:
     """Rows of length 1 in 64 bits, some at a time; a zero row stays one."""
     for rows in table.split(ROWS):
         rows = rows.to(device, torch.float64)
-        yield rows / rows.norm(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+        yield normalize(rows, dim=1, eps=torch.finfo(rows.dtype).tiny)
 
 
 def by_columns(table: Nodes, width: int, device: torch.device) -> Columns:

@@ -22,8 +22,8 @@ from muxgcl.evaluate.clustering import LARGE, MANY, SAMPLE, STARTS
 from muxgcl.evaluate.logistic import fit_path
 from muxgcl.evaluate.probe import TOGETHER, workspace
 from muxgcl.graph import Graph
-from muxgcl.runs.controls import CLUSTERINGS, LARGE_SPLITS
-from muxgcl.runs.controls import LARGE as LARGE_CONTROL
+from muxgcl.runs.control_scores import CLUSTERINGS, LARGE_SPLITS
+from muxgcl.runs.control_scores import LARGE as LARGE_CONTROL
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import REPEATS, Judging, labels_of, splits_of
 from muxgcl.runs.work import NUMBER, embedding_width

@@ -15,7 +15,7 @@ from muxgcl.evaluate.controls import MAJORITY, majority
 from muxgcl.evaluate.development import development_labels
 from muxgcl.graph import Graph
 from muxgcl.io.load import Loaded
-from muxgcl.runs.controls import control_tables
+from muxgcl.runs.control_scores import control_tables
 from muxgcl.runs.fit import fit
 from muxgcl.runs.held_out import SHARE, without_links
 from muxgcl.runs.loop import Epoch
