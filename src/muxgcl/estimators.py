@@ -50,8 +50,8 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         random_state: the seed: an integer; numpy's, of which each `fit` draws one; None: a new one.
         verbose: whether `fit` shows how far it is: a bar on a terminal and in a notebook, elsewhere
             some ten lines of epoch and loss on standard error.
-        on_epoch: is called after every epoch with its number, loss, terms and seconds (`Epoch`); on
-            a GPU for 25 of them at a time. What it raises ends the training.
+        on_epoch: called after every epoch with its number, loss, terms and seconds (`Epoch`); on a
+            GPU for 25 of them at a time. An exception that it raises ends the training.
 
     After `fit`: `model_` (the trained method, of the first member), `committee_` (all members and
     the map to fewer columns), `embedding_` (of the training graph, [n, d]), `ids_` (of its rows),

@@ -27,7 +27,7 @@ def report_runs(
         runs: run folders.
         out: the page; report.html in the run, or comparison.html here, by default.
         figures: a folder for each figure as PNG and SVG; none by default.
-        observer: is told of every event; silent by default.
+        observer: called at every event; none by default.
 
     Example:
         >>> print(report_runs(["runs/mine"]))

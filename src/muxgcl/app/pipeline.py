@@ -49,8 +49,8 @@ def run(
         graph: a dataset's name, a path, or whatever `muxgcl.load` takes or returns.
         options: what to train, where to keep it and how to judge it.
         load: columns and files, where the graph does not say it all by itself.
-        observer: is told of every event; silent by default.
-        command: what was typed to have this run, kept with its settings.
+        observer: called at every event; none by default.
+        command: the command line of this run, kept with its settings.
         workers: the processes that train together (`muxgcl.runs.distributed.joined`), each of
             which calls this; the first alone writes and scores, and has the embedding.
 
@@ -79,7 +79,7 @@ def dry_run(
 ) -> Budget:
     """What a run would take, and the sample that it would have; nothing is trained or written.
 
-    The observer is told how the graph was read.
+    Notes to the observer say how the graph was read.
     """
     options = replace(options or RunOptions(), resume=False)
     job = prepare(graph, options, load, observer, workers=workers, always=True)
@@ -135,7 +135,7 @@ def run_seeds(
 def _run_one(
     job: Job, plan: Plan, folder: Path, command: str | None, *, first: bool = True
 ) -> Result:
-    """Do what is not done yet."""
+    """One seed: start or resume its run folder, train, embed, score, report."""
     run, options, observer, workers = Run(folder), job.options, job.observer, job.workers
     plan = from_first(workers, lambda: _as_begun(job, plan, run))
     observer.phase("preparing")

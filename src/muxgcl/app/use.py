@@ -75,7 +75,7 @@ def embed(
             none by default.
         device: where to compute.
         keep: False to write `out` block by block without holding all rows in memory.
-        observer: is told of every event; silent by default.
+        observer: called at every event; none by default.
 
     Example:
         >>> load = LoadOptions(features="nodes.csv", label_column="topic")
@@ -133,7 +133,7 @@ def embed(
 def _with_notes_at_the_end(
     blocks: Iterable[Tensor], notes: Iterable[str], observer: Observer
 ) -> Iterator[Array]:
-    """The blocks as arrays; the notes, and whether all rows were alike, are told in the end."""
+    """The blocks as arrays; after the last one the notes, and a warning if all rows are alike."""
     first, told = None, None
     for block in blocks:
         start = first is None
@@ -182,7 +182,7 @@ def evaluate_run(
         splits: how many random splits "holdout" takes.
         split_seed: of the splits.
         controls: whether to score what needs no training.
-        observer: is told of every event; silent by default.
+        observer: called at every event; none by default.
 
     Example:
         >>> found = evaluate_run("runs/mine", splits=3, controls=False)
@@ -237,7 +237,7 @@ def predict_links(
         load: columns and files of that graph.
         repeats: how often to hide other edges and train again.
         seed: of the first hiding.
-        observer: is told of every event; silent by default.
+        observer: called at every event; none by default.
 
     Example:
         >>> found = predict_links("runs/mine", repeats=2)
@@ -285,7 +285,7 @@ def cluster_run(
         repeats: independent runs of k-means.
         seed: of the first one, whose clusters are written.
         out: the file of clusters; clusters.csv in the run folder by default.
-        observer: is told of every event; silent by default.
+        observer: called at every event; none by default.
 
     Example:
         >>> found = cluster_run("runs/mine", repeats=2)

@@ -53,8 +53,9 @@ def bench_methods(
         time_limit: seconds after which no further pair is begun.
         done: rows of an earlier call; their pairs are left out.
         data_root: where datasets lie.
-        on_row: is told of each row.
-        on_failure: is told of a pair that could not be trained; without it the error is raised.
+        on_row: called with each row.
+        on_failure: called with a plan that could not be trained and its error, which is raised
+            otherwise.
     """
     if epochs < 1 or warm_up < 0:
         raise UserError(

@@ -1,4 +1,8 @@
-"""The command line: parses arguments, calls `app` and its neighbours, prints what came out."""
+"""The command line: parses arguments, calls `app`, `tune`, `bench` or `reproduce`, and prints.
+
+Each module declares commands (`commands` lists them), `app` turns errors into one line. `main` is
+the program `muxgcl`; nothing else calls this package.
+"""
 
 import os
 import signal
@@ -10,13 +14,13 @@ STOPPED = 128  # a status above it: a signal ended the command
 
 
 def main() -> None:
-    """Run the command line and leave with its status; what it needs is loaded here.
+    """Run the command line and exit with its status.
 
-    Loading takes seconds, in which Ctrl-C is one line as well. What was printed is on its way only
-    once standard output has taken it: a full disk says so here.
+    torch is loaded here, which takes seconds; Ctrl-C in that time is one line as well. Standard
+    output is flushed here, so that a full disk is reported.
     """
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by who called us (`>&-`)
+        if getattr(sys, name) is None:  # closed by the caller (`>&-`)
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  (open to the end)
     # read once, when torch is loaded: threads that spin while they wait for each other make an
     # epoch many times slower where other programs use the cores too
@@ -56,6 +60,6 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def _forget_output() -> None:
-    """Python would try to write it once more, and tell of it at length."""
+    """Drop what is left: Python would try to write it once more, and print a traceback."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,8 @@
-"""How good an embedding is: linear probe, clustering, link prediction, controls, statistics."""
+"""How good an embedding is: linear probe, clustering, link prediction, controls, statistics.
+
+Arrays go in, scores come out; nothing here knows a run, a method or a file. `runs`, `report`,
+`tune` and `reproduce` call these, and so may anybody with embeddings of their own.
+"""
 
 from muxgcl.evaluate.clustering import ClusteringResult, assign, cluster, compare
 from muxgcl.evaluate.controls import feature_controls, majority, raw_features

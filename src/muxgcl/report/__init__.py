@@ -1,4 +1,8 @@
-"""What came out of a run, to look at: one HTML file, a comparison, or figures for a paper."""
+"""Reports: one HTML page about a run, a comparison of several, or figures for a paper.
+
+A run folder is all that is read (`read`); `page` and `comparison` write HTML, `static` figures. The
+application and `reproduce` call these.
+"""
 
 from muxgcl.report.comparison import compare
 from muxgcl.report.page import write_report

@@ -109,7 +109,7 @@ def make_ready(
         plan: what to train and how.
         graph: on any device; it is moved to the plan's.
         cache: a folder for what is computed once a graph.
-        on_prepare: is told of steps done and to do in what comes before the first epoch.
+        on_prepare: called with the steps done, and all steps, of what comes before the first epoch.
         workers: the processes that train together, each of which calls this.
     """
     if workers is not None:
@@ -174,11 +174,11 @@ def train(
         ready: the method, its graph and its plan.
         run: where to keep metrics and checkpoints; nothing is written without it.
         resume: go on from the run's checkpoint, to the same result as without the pause.
-        start: is called before the first checkpoint is written, if its embedding is finite; until
-            then nothing is, so that an earlier run stays in the folder.
-        on_block: is told of each block of epochs.
-        on_stop: is told at once of a signal that will end training after this epoch.
-        observe: is given the epoch and the embedding after each of the last epochs.
+        start: called before the first checkpoint is written, if its embedding is finite; nothing is
+            written before, so that an earlier run stays in the folder.
+        on_block: called with each block of epochs.
+        on_stop: called at once with the number of a signal that ends training after this epoch.
+        observe: called with the epoch and the embedding after each of the last epochs.
         observe_last: how many last epochs `observe` looks at.
     """
     plan, graph, method, workers = ready.plan, ready.graph, ready.method, ready.workers

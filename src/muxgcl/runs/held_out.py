@@ -74,7 +74,7 @@ def held_out_links(
         loaded: the whole graph.
         repeats: how often to hide other edges and train again.
         seed: of the first hiding; the next ones count up.
-        on_block: is told of each block of epochs.
+        on_block: called with each block of epochs.
     """
     if repeats < 1:
         raise UserError(f"repeats must be at least 1, got {repeats}")

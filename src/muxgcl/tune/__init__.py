@@ -1,4 +1,8 @@
-"""Choosing settings: by labels of the development half, or, without labels, by hidden links."""
+"""Choosing settings: by labels of the development half, or, without labels, by hidden links.
+
+`search` runs trials, `measure` scores them, `space` says what is searched; `study` keeps them in a
+file, `shared` in a storage of many workers. The command line (`muxgcl tune`) calls these.
+"""
 
 from muxgcl.tune.measure import ByLabels, ByLinks, Measure, measure_of
 from muxgcl.tune.search import Outcome, best_of, tune

@@ -85,8 +85,8 @@ def tune(
         fixed: settings that are not searched.
         device: where to train.
         cache: a folder for what is computed once a graph.
-        on_trial: is told of all trials so far, at the start and after each.
-        on_block: is told of each block of epochs.
+        on_trial: called with all trials so far, at the start and after each.
+        on_block: called with each block of epochs.
     """
     if trials < 1:
         raise UserError(f"trials must be at least 1, got {trials}")
