@@ -71,7 +71,7 @@ def test_the_tables_are_the_embedding_and_the_controls() -> None:
 
 
 def test_large_controls_are_counted_as_they_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("controls.LARGE", "score_work.LARGE_CONTROL"):
+    for module in ("control_scores.LARGE", "score_work.LARGE_CONTROL"):
         monkeypatch.setattr(f"muxgcl.runs.{module}", 120 * GRAPH.num_features - 1)
     monkeypatch.setattr("muxgcl.runs.scoring.cut", partial(cut, most=(10, 10, 5)))
     found = list(judged(plan(), GRAPH, ASKED, "holdout"))[1:]

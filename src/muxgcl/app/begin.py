@@ -20,7 +20,7 @@ from muxgcl.runs.scoring import labels_of
 
 @dataclass(slots=True)
 class Start:
-    """Puts a new run in the place of an earlier one, once; until it is called that one is whole."""
+    """Replaces an earlier run with a new one when first called; until then the earlier stays."""
 
     run: Run
     config: str
@@ -34,9 +34,9 @@ class Start:
 
 
 def as_begun(run: Run, plan: Plan, *, exact: bool, given: Collection[str] = ()) -> Plan:
-    """The plan with the sample that the run was begun with, unless something else is asked for.
+    """The plan with the sample that the run was begun with, unless another is asked for.
 
-    A sample that nobody asked for brought settings of its own: they are taken, but for `given`.
+    The settings that came with such a sample are taken over, too, but for those in `given`.
     """
     if exact or plan.sampling or not run.exists:
         return plan
@@ -53,7 +53,7 @@ def as_begun(run: Run, plan: Plan, *, exact: bool, given: Collection[str] = ()) 
 
 
 def width_as_begun(run: Run, plan: Plan, asked: int | None) -> Plan:
-    """The default width where the run has it, for each of its members, too; else none.
+    """The plan without its default width, where the run was begun without one.
 
     So a width that nobody asks for changes no embedding.
     """
@@ -85,14 +85,14 @@ def begin(
     overwrite: bool,
     command: str | None,
 ) -> tuple[list[str], Start | None]:
-    """Write the settings of a new run, or check those of one that goes on.
+    """Write the settings of a new run, or check those of one that is resumed.
 
-    A run goes on with the same graph, method, seed, settings, sample sizes, device, backend and
+    A resumed run has the same graph, method, seed, settings, sample sizes, device, backend and
     capture. Only `epochs` and `members` may grow, and another `output_width` may be asked for.
 
     Returns:
-        notes on what changed; and, where an earlier run is to be replaced, what does so: to be
-        called when the new run has something to keep.
+        notes on what changed; and, where an earlier run is to be replaced, the `Start` that does
+        so: to be called when the new run has something to keep.
     """
     if run.exists and resume:
         return _go_on(run, ready), None
@@ -115,7 +115,7 @@ def begin(
 
 
 def graph_facts(graph: Graph, notes: Sequence[str] = (), classes: int = 0) -> dict[str, Any]:
-    """What config.toml says of a graph."""
+    """The facts on a graph that config.toml holds."""
     return {
         "nodes": graph.num_nodes,
         "edges": len(graph.adjacency.col) - graph.num_nodes,
@@ -153,7 +153,7 @@ def _shown(what: str, value: bool | list[str]) -> str:
 
 
 def _where(ready: Ready) -> dict[str, str]:
-    """What `auto` came to."""
+    """The device and the backend that are used."""
     return {"device_used": ready.graph.device.type, "backend_used": ready.backend}
 
 
@@ -183,7 +183,7 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
         _same(run, "output_width", width, plan.output_width)
     for k, member in enumerate(plan.of_members()[:members]):
         one = Run(run.path, k)
-        if one.checkpoint_file.is_file():  # what is damaged is named before anything is written
+        if one.checkpoint_file.is_file():  # damage is found before anything is written
             one.metrics_until(checkpoint_of(one, member)[1])
     notes = []
     if longer:
@@ -202,7 +202,7 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
 def observed_so_far(
     run: Run, plan: Plan, split_seed: int, last: int
 ) -> dict[int, tuple[float, ...]]:
-    """What protocol `paper` has seen of a run that goes on: all of its last epochs, or an error."""
+    """What protocol `paper` saw before a run was resumed: all of the last epochs, or an error."""
     done = run.checkpoint()[1]["epoch"] if run.checkpoint_file.is_file() else 0
     seen = run.observed(done, split_seed)
     first = max(0, plan.train.epochs - last) + 1

@@ -1,4 +1,4 @@
-"""What a run will take, told before it begins, and whether its contrast is sampled for that."""
+"""An estimate of a run before it begins, and whether its contrast is sampled to stay within it."""
 
 import json
 from collections.abc import Callable, Collection
@@ -22,7 +22,7 @@ LARGE_FOR_GPU = 100_000  # nodes, below which a GPU is done before its kernels c
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A plan with its sampling decided, and what it will take."""
+    """A plan with its sampling decided, and its estimated cost."""
 
     plan: Plan
     cost: Cost | None = None  # None where there is no estimate
@@ -56,9 +56,8 @@ def budget(
 ) -> Budget:
     """Estimate a run, and sample its contrast where the exact training would take too long.
 
-    Nothing is measured where a training is over in a moment, or where nobody has counted what its
-    method does. A sample that was asked for stays as it is. On a GPU preset `auto` alone samples
-    unasked.
+    Nothing is measured where a training is short, or where there is no cost model of its method.
+    A sample that was asked for stays as it is. On a GPU preset `auto` alone samples unasked.
 
     Args:
         plan: what is to be trained.
@@ -94,7 +93,7 @@ def budget(
 def _sampled(
     plan: Plan, graph: Graph, rates: Rates, given: Collection[str]
 ) -> tuple[Plan, Cost, list[str]]:
-    """The plan with a sample where it needs one, its cost, and what to tell of it."""
+    """The plan with a sample where it needs one, its cost, and notes on both."""
     chosen = cost.choose_sampling(plan, graph, rates)
     if chosen.sampling.anchors is None:
         return plan, chosen.cost, []
@@ -111,7 +110,7 @@ def _sampled(
 
 
 def of_sample(plan: Plan) -> dict[str, Any]:
-    """Settings that a sample which nobody asked for brings, whatever the plan has."""
+    """The settings that come with a sample that nobody asked for, whatever the plan has."""
     if plan.method != "mux-hop":
         return {}
     return SAMPLED | (FOR_SAMPLE if plan.preset == "auto" else {})

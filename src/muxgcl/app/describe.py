@@ -1,4 +1,4 @@
-"""What a run folder tells: a page about it, or what it holds."""
+"""A page about a run folder, or a summary of what it holds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +41,7 @@ def report_runs(
     if out is not None and Path(out).suffix not in (".html", ".htm"):
         raise UserError(f"a report is a page: expected a name ending in .html, got {out}")
     for folder in folders:
-        Run(folder).config()  # a folder that is no run is named before any work
+        Run(folder).config()  # a folder that is no run is refused before any work
     observer.phase("report")
     records = [read_run(folder) for folder in folders]
     if len(records) == 1:

@@ -1,4 +1,4 @@
-"""What is done with embeddings once they are there: scores, controls, a report."""
+"""What follows training: scores, controls and a report."""
 
 import json
 from typing import Any
@@ -66,7 +66,7 @@ def controls_stage(
     *,
     clusters: bool = True,
 ) -> dict[str, Any]:
-    """Score what needs no training and keep it; a failure costs the controls that are left."""
+    """Score the controls and keep their scores; a failure ends them, and nothing else."""
     observer.phase("controls")
     found: dict[str, Any] = {}
     try:

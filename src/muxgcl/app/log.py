@@ -1,7 +1,7 @@
 """The losses of a run as TensorBoard, MLflow or Weights & Biases show them, beside metrics.jsonl.
 
-MLflow and W&B know a run by a name of its folder and its beginning: one that is resumed goes on
-there. Where they keep things is said in their own variables (`MLFLOW_TRACKING_URI`,
+MLflow and W&B know a run by its folder and the time it was created, so a run that is resumed goes
+on there. Where they keep things is set by their own variables (`MLFLOW_TRACKING_URI`,
 `WANDB_PROJECT`, `WANDB_MODE`); the experiment, or project, is `muxgcl` by default.
 """
 
@@ -44,7 +44,7 @@ def check_log(log: str | None) -> None:
 
 @contextmanager
 def logged(run: Run, log: str | None, on_block: OnBlock) -> Iterator[OnBlock]:
-    """Tell `on_block` of each block of epochs, and the log that was asked for as well."""
+    """Pass each block of epochs to `on_block` and to the log that was asked for."""
     if log is None:
         yield on_block
         return
@@ -65,7 +65,7 @@ def logged(run: Run, log: str | None, on_block: OnBlock) -> Iterator[OnBlock]:
 
 @contextmanager
 def _in_one_line(log: str) -> Iterator[None]:
-    """A server that does not answer, a login that is missing: what the log's package says."""
+    """Turn an error of the log's package (no server, no login) into one line."""
     try:
         yield
     except (UserError, OSError, MemoryError):
@@ -85,7 +85,7 @@ def _prefix(run: Run) -> str:
 
 
 def _key(run: Run) -> str:
-    """The same for every stretch of a run, and for no other run."""
+    """An id of the run: the same when it is resumed, another for any other run."""
     created = run.config()["run"].get("created", "")
     return hashlib.sha256(f"{run.path.resolve()} {created}".encode()).hexdigest()[:16]
 

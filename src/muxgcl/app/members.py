@@ -28,7 +28,7 @@ def ready_for(job: Job, plan: Plan, run: Run) -> Ready:
 
 
 def paper_protocol(job: Job, plan: Plan, run: Run) -> PaperProtocol | None:
-    """Protocol `paper` where it is asked for, with what it saw of a run that goes on."""
+    """Protocol `paper` where it is asked for, with what it saw before a run was resumed."""
     options, y = job.options, job.labels
     if y is None or "paper" not in job.judging.protocols:
         return None
@@ -73,7 +73,7 @@ def members_stage(
 def train_stage(
     job: Job, ready: Ready, run: Run, paper: PaperProtocol | None, start: Start | None = None
 ) -> Fitted:
-    """Train, or go on; a start that fails leaves the folder free, or the earlier run in it."""
+    """Train or resume; what fails before its first epoch leaves the folder as it was."""
     observer, total = job.observer, ready.plan.train.epochs
 
     def look(epoch: int, z: Tensor) -> None:
@@ -121,7 +121,7 @@ def _peak_before(run: Run) -> float:
 
 
 def train_beside(job: Job, ready: Ready, run: Run) -> Fitted:
-    """The part of a worker that is not the first: it trains, and leaves the rest to that one."""
+    """Train in a worker that is not the first; the first one alone writes and scores."""
     with all_succeed(ready.workers):
         pass
     # stop where the first one does

@@ -33,7 +33,7 @@ class Observer:
         """A signal came; training ends after this epoch."""
 
     def scores(self, method: str, scores: Mapping[str, Any], verdict: Verdict | None) -> None:
-        """The scores of one run, its controls among them, and whether training paid."""
+        """The scores of one run, its controls among them, and whether training paid off."""
 
     def wrote(self, what: str, path: Path) -> None:
         """A result is on disk: embeddings, report, clusters, figures."""

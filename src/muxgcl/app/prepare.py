@@ -1,4 +1,4 @@
-"""What all seeds of a run share: the graph, the settings and what they will take."""
+"""What all seeds of a run share: the graph, the settings and their estimated cost."""
 
 import tomllib
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class Job:
 
     @property
     def notes(self) -> list[str]:
-        """What was done to the data, what `auto` picked and why, what is missing, what it takes."""
+        """What was done to the data, what `auto` picked and why, what is missing, the estimate."""
         notes = [*self.loaded.notes]
         notes += [f"{c.key} = {c.value}: {c.reason}" for c in self.plan.choices]
         if warning := _searched_elsewhere(self.plan.preset, self.labels):
@@ -98,7 +98,7 @@ def prepare(
     several: bool = False,
     always: bool = False,
 ) -> Job:
-    """Load the graph, choose settings and tell what they will take; nothing is written."""
+    """Load the graph, choose settings and estimate their cost; nothing is written."""
     observer = observer or Observer()
     source = Source(graph, load or LoadOptions())
     observer.phase("loading")

@@ -1,4 +1,4 @@
-"""What a run came to."""
+"""The results of a run."""
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -22,13 +22,13 @@ class Result:
         ids: of the nodes, in the order of the rows.
         embedding: [n, d]; of several workers the first alone has it.
         scores: by protocol, `controls` among them; empty without labels.
-        verdict: whether training paid; None without labels or controls.
+        verdict: whether training paid off; None without labels or controls.
         loss: of the last epoch; None for a method without training.
         epoch_ms: median time of an epoch, in milliseconds.
         peak_mib: peak memory of the training, in MiB.
-        seconds: that training took, of all members together.
-        device: on which it was trained, by its name.
-        backend: that computed the contrast.
+        seconds: of training, all members together.
+        device: the name of the device that trained it.
+        backend: what computed the contrast.
     """
 
     path: Path
@@ -87,7 +87,7 @@ class SeedsResult:
 
     @cached_property
     def verdict(self) -> Verdict | None:
-        """Whether training paid, over all seeds and splits."""
+        """Whether training paid off, over all seeds and splits."""
         plan = self.runs[0].plan
         return verdict(plan.method, [one.scores for one in self.runs], asdict(plan.settings))
 

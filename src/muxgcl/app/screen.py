@@ -157,7 +157,7 @@ class Screen(Observer):
         console.print(text, style="dim")
 
     def scores(self, method: str, scores: Mapping[str, Any], verdict: Verdict | None) -> None:
-        """The table of scores, and whether training paid."""
+        """The table of scores, and whether training paid off."""
         self._end()
         told = None if verdict is None else verdict.to_dict()
         show_scores(method, scores, told, self.scores_to)

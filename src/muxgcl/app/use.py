@@ -1,4 +1,4 @@
-"""What a finished run is good for: embed, evaluate, predict links, cluster."""
+"""Uses of a finished run: embed, evaluate, predict links, cluster."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -147,7 +147,7 @@ def _with_notes_at_the_end(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
-    """Scores that were added to a run, and what they come to."""
+    """Scores that were added to a run, and their verdict."""
 
     run: Path
     method: str

@@ -7,7 +7,7 @@ from functools import cache
 from muxgcl.errors import UserError
 from muxgcl.io import DATASETS
 from muxgcl.methods import METHODS
-from muxgcl.reproduce.hops import HOP_PARTS, OURS, RIVALS, Hops, part_of
+from muxgcl.reproduce.hops import BASELINES, HOP_PARTS, OURS, Hops, part_of
 from muxgcl.reproduce.job import (
     BOUNDS,
     SCORES,
@@ -259,6 +259,6 @@ def _rows(artefact: str) -> tuple[str, ...]:
         return (*CONTROLS, *others, "grace", ours)
     others.append("dmon")  # of Table II; compared like the rest
     if artefact == "table5":
-        newer = [name for name in RIVALS if name not in (*others, ours)]
+        newer = [name for name in BASELINES if name not in (*others, ours)]
         return (*others, *newer, ours, OURS)
     return (*CONTROLS, *others, ours)

@@ -10,7 +10,7 @@ from muxgcl.evaluate import Difference, paired_difference, summarise
 from muxgcl.evaluate.controls import ONE_HOP, RAW, SIDE_BY_SIDE, TWO_HOPS
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import Scope
-from muxgcl.reproduce.hops import ABLATION, EXTRA, OURS, REPEATS, RIVALS, Hops, members_of
+from muxgcl.reproduce.hops import ABLATION, BASELINES, EXTRA, OURS, REPEATS, Hops, members_of
 from muxgcl.reproduce.job import LEFT_OUT, Job
 from muxgcl.reproduce.numbers import DASH, PAIRED
 from muxgcl.reproduce.paper import LABELS, TITLES
@@ -78,7 +78,9 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
     controls: list[Row] = [
         Row(label, asked.controls, name) for name, label in CONTROL_NAMES.items()
     ]
-    rivals = [Row(LABELS[name], partial(asked.trained, name), AS_SET, name) for name in RIVALS]
+    baselines = [
+        Row(LABELS[name], partial(asked.trained, name), AS_SET, name) for name in BASELINES
+    ]
     mux_gcl = [
         Row(f"{LABELS[MUX_GCL]}, {what}", partial(asked.trained, MUX_GCL), table, MUX_GCL)
         for table, what in READ_OUT.items()
@@ -98,7 +100,13 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
             f"{LABELS[OURS]}, other methods, and what needs no training: test accuracy in percent",
             header,
             body(
-                [*controls, *rivals, *mux_gcl, ours, Row(several, asked.committee, AS_SET, OURS)],
+                [
+                    *controls,
+                    *baselines,
+                    *mux_gcl,
+                    ours,
+                    Row(several, asked.committee, AS_SET, OURS),
+                ],
                 _accuracy,
             ),
             [
@@ -107,14 +115,14 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
                 "splits, so none stands here. The paper's other baselines are in Table I.",
                 f"{LABELS[OURS]} reads out all scales and the features beside them, as they are "
                 f"and propagated; for {LABELS[MUX_GCL]} each row says what is read out. Settings "
-                f"are those of preset `best`: {marks_told(RIVALS)}. {_searched(columns)}",
+                f"are those of preset `best`: {marks_told(BASELINES)}. {_searched(columns)}",
             ],
         ),
         Table(
             "hops-clustering",
             "The same embeddings clustered: NMI / ARI of k-means against the classes",
             header,
-            body([*controls, *rivals, mux_gcl[-1], ours], _clusters),
+            body([*controls, *baselines, mux_gcl[-1], ours], _clusters),
             [
                 f"k-means runs on all nodes; nodes of the report half are compared. Mean over "
                 f"{asked.seeds} seeds{more}, fewer where the table above says so, by {REPEATS} "
@@ -234,7 +242,7 @@ def _searched(columns: Sequence[str]) -> str:
     said = []
     for outcome, what in OUTCOMES.items():
         names = []
-        for method in (*RIVALS, MUX_GCL, OURS):
+        for method in (*BASELINES, MUX_GCL, OURS):
             where = [_title(d) for d in columns if _outcome(method, d) == outcome]
             everywhere = len(where) == len(columns)
             if where:

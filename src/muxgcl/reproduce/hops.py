@@ -23,7 +23,7 @@ OURS = "mux-hop"
 # (records/hops-first.jsonl) seeds 700 to 704 and splits 7000, earlier rules of `auto` those below
 FIRST_SEED, SPLIT_SEED = 710, 7100
 REPEATS = 2  # of k-means, a training seed
-RIVALS = ("cca-ssg", "ns4gc", "sgrl", "ggd", "signa", "blnn", "mvgrl")
+BASELINES = ("cca-ssg", "ns4gc", "sgrl", "ggd", "signa", "blnn", "mvgrl")
 ABLATION, EXTRA = ("no-affinity", "no-multiplex"), ("inside", "no-dropout")
 VARIANTS_OF = {"ablation": ABLATION, "extra": EXTRA}
 HOP_PARTS = {
@@ -31,7 +31,7 @@ HOP_PARTS = {
     "auto": "`mux-hop` as `auto` sets it where it must not know the graph",
     "ablation": "without affinities; without the multiplex contrast",
     "mux-gcl": "MUX-GCL with settings `best`",
-    "rivals": "other methods with settings `best`",
+    "baselines": "other methods with settings `best`",
     "extra": "the network inside the propagation; no dropout",
 }
 
@@ -70,7 +70,7 @@ class Hops:
             return self.trained(OURS, dataset, LEFT_OUT)
         if name in VARIANTS_OF:
             return [j for v in VARIANTS_OF[name] for j in self.trained(OURS, dataset, v)]
-        methods = RIVALS if name == "rivals" else (name,)
+        methods = BASELINES if name == "baselines" else (name,)
         return [job for method in methods for job in self.trained(method, dataset)]
 
     def needed(self, parts: Iterable[str], datasets: Sequence[str]) -> list[Job]:
@@ -121,5 +121,5 @@ def part_of(job: Job) -> int:
     elif job.variant != "full":
         name = next(part for part, variants in VARIANTS_OF.items() if job.variant in variants)
     else:
-        name = {OURS: "main", "raw": "main", "mux-gcl": "mux-gcl"}.get(job.method, "rivals")
+        name = {OURS: "main", "raw": "main", "mux-gcl": "mux-gcl"}.get(job.method, "baselines")
     return list(HOP_PARTS).index(name)

@@ -1,4 +1,4 @@
-"""Checkpoints of a training: read and checked, gone on from, and written every few seconds."""
+"""Checkpoints of a training: read and checked, resumed from, and written every few seconds."""
 
 import time
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def checkpoint_of(run: Run, plan: Plan) -> tuple[dict[str, Tensor], int]:
 
 
 def go_on(trainer: Trainer, run: Run, plan: Plan) -> None:
-    """Take a trainer to its run's checkpoint, every tensor of which must fit."""
+    """Resume a trainer from its run's checkpoint, every tensor of which must fit."""
     tensors, epoch = checkpoint_of(run, plan)
     for name, here in trainer.state().items():
         there = tensors.get(name)

@@ -43,7 +43,7 @@ VGAE_EPOCH = 3.0  # of a VGAE, in epochs of the encoder
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How fast this machine is, each a number of things a second."""
+    """The speed of this machine: each is a count per second."""
 
     flops: float
     gathers: float
@@ -77,7 +77,7 @@ class Cost:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in the unit that one would say it in."""
+    """A length of time in a unit that suits it."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     if seconds < 90 * 60:
@@ -201,7 +201,7 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
 
 
 def with_scores(cost: Cost, plan: Plan, graph: Graph, asked: Judging) -> Cost:
-    """The same with its scores, which are made on the CPU, wherever it trains."""
+    """The same with the cost of its scores, which are computed on the CPU."""
     seconds, needed = scoring(plan, graph, asked)
     most = cost.bytes
     if cost.device == "CPU":

@@ -1,4 +1,4 @@
-"""What a figure needs beside it: device, versions, commit, time and peak memory."""
+"""What is recorded beside a figure: device, versions, commit, time and peak memory."""
 
 import os
 import platform
@@ -66,7 +66,7 @@ def device_name(device: torch.device) -> str:
 
 
 def human_time(seconds: float) -> str:
-    """A time in the unit that a person would say it in."""
+    """A time in a unit that suits it."""
     if seconds < 1:
         return f"{1000 * seconds:.3g} ms"
     if seconds < 100:

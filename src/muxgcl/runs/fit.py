@@ -55,7 +55,7 @@ class Stopped(UserError):
 def reporting_interrupts(
     phase: str, *, resumable: bool | Callable[[], bool] = True
 ) -> Iterator[None]:
-    """Turn Ctrl-C or a signal into one line that says when it came."""
+    """Turn Ctrl-C or a signal into one line that says what it interrupted."""
     try:
         yield
     except KeyboardInterrupt as stop:

@@ -91,7 +91,7 @@ class Run:
             yield
 
     def clear(self) -> None:
-        """Remove what an earlier run left here, and nothing else; config.toml, which says so, last.
+        """Remove what an earlier run left here, and nothing else; config.toml, its mark, last.
 
         Links are removed, never what they point to.
         """

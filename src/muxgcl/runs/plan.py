@@ -180,7 +180,7 @@ class Plan:
 
 
 def find_method(name: str) -> type[Method]:
-    """The method of that name; an unknown one is named with its nearest neighbours."""
+    """The method of that name; the error about an unknown name suggests the nearest ones."""
     if name not in METHODS:
         raise UserError(unknown_name("method", name, METHODS))
     return METHODS[name]

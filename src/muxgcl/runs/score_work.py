@@ -1,4 +1,4 @@
-r"""What the scores of a run take: the linear probe and k-means, of the embedding and the controls.
+r"""Time and memory of a run's scores: linear probe and k-means, of embedding and controls.
 
 With n training nodes, d columns, $r = \min(n, d)$ and k classes, a split of the probe takes
 
