@@ -1,0 +1,194 @@
+"""A plan: what it refuses, what `make` puts together, what reaches the method that is built."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muxgcl.errors import UserError
+from muxgcl.graph import Graph
+from muxgcl.io import planted
+from muxgcl.methods import METHODS
+from muxgcl.methods.grace import Grace
+from muxgcl.runs.plan import SEEDS, Plan, build, check_plan, check_sizes, find_method
+
+GRAPH = Graph.from_data(planted(nodes=40))
+SMALL = {"width": 8, "projection": 8, "projection_out": 8}
+
+
+def plan_of(method: str = "grace", settings: dict[str, Any] | None = None, **changes: Any) -> Plan:
+    return Plan.make(method, "best", "toy", settings or {}, device="cpu", **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": -1}, f"a seed must be between 0 and {SEEDS - 1}, got -1"),
+        ({"seed": SEEDS}, f"got {SEEDS}"),
+        ({"seed": True}, "seed must be a whole number, got True"),
+        ({"members": 0}, "members must be at least 1, got 0"),
+        ({"members": 1001}, "members must be at most 1,000, got 1,001"),
+        ({"seed": SEEDS - 2, "members": 3}, "members must be at most"),
+        ({"members": 2.0}, r"members must be a whole number, got 2\.0"),
+        ({"output_width": -1}, "output_width must be at least 1, or 0 for all columns, got -1"),
+        ({"output_width": "8"}, "output_width must be a whole number, got '8'"),
+        ({"method": "dgi", "anchors": 8}, r"dgi has no sampled contrast \(anchors, keys\); these"),
+        ({"method": "dgi", "keys": 8}, "dgi has no sampled contrast"),
+        ({"method": "grice"}, "unknown method 'grice'; did you mean grace"),
+    ],
+)
+def test_a_plan_without_sense_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        plan_of(**changes)
+
+
+def test_the_bounds_of_a_plan_are_within_it() -> None:
+    assert plan_of(seed=SEEDS - 1).seed == SEEDS - 1
+    assert plan_of(members=1000).members == 1000
+    assert plan_of(seed=SEEDS - 3, members=3).of_members()[-1].seed == SEEDS - 1
+    assert plan_of(output_width=0).output_width == 0
+    assert plan_of().output_width is None
+
+
+def test_make_passes_on_all_that_it_is_given() -> None:
+    given = {"seed": 3, "backend": "reference", "capture": "off", "members": 2, "output_width": 5}
+    plan = plan_of(settings={"epochs": 7, "width": 16}, anchors=9, keys=11, **given)
+    assert {name: getattr(plan, name) for name in given} == given
+    assert (plan.method, plan.preset, plan.dataset, plan.device) == ("grace", "best", "toy", "cpu")
+    assert (plan.train.epochs, plan.settings.width, plan.choices) == (7, 16, ())
+    assert (plan.anchors, plan.keys) == (plan.sampling.anchors, plan.sampling.keys) == (9, 11)
+
+
+def test_auto_tells_what_it_picked_and_nothing_that_was_overridden() -> None:
+    picked = {c.key: c.value for c in Plan.make("grace", "auto", graph=GRAPH).choices}
+    plan = Plan.make("grace", "auto", overrides={"lr": 0.5, "epochs": 3}, graph=GRAPH)
+    left = {c.key: c.value for c in plan.choices}
+    assert left == {key: value for key, value in picked.items() if key not in ("lr", "epochs")}
+    used = asdict(plan.train) | asdict(plan.settings)
+    assert all(used[key] == value for key, value in left.items())
+    assert (plan.train.lr, plan.train.epochs) == (0.5, 3)
+    assert "affinity" not in left  # grace has none
+    hop = Plan.make("mux-hop", "auto", overrides={"epochs": 3}, graph=GRAPH)
+    assert {c.key for c in hop.choices} >= {"settings"}
+    assert Plan.make("dgi", "auto", graph=GRAPH).choices == ()
+    assert Plan.make("dgi", "auto", graph=GRAPH).settings == Plan.make("dgi", "best").settings
+
+
+def test_a_width_of_ones_own_takes_the_projector_along_unless_that_has_one() -> None:
+    width = Plan.make("grace", "auto", overrides={"width": 24}, graph=GRAPH).settings
+    assert (width.width, width.projection) == (24, 24)
+    both = Plan.make("grace", "auto", overrides={"width": 24, "projection": 12}, graph=GRAPH)
+    assert (both.settings.width, both.settings.projection) == (24, 12)
+    best = Plan.make("grace", "best", overrides={"width": 24}, graph=GRAPH).settings
+    assert best.projection == Plan.make("grace", "best").settings.projection
+
+
+def test_members_differ_in_their_seeds_alone() -> None:
+    plan = plan_of(seed=4, members=3, output_width=6, anchors=9, keys=9)
+    for k, one in enumerate(plan.of_members()):
+        assert (one.seed, one.members, one.output_width) == (4 + k, 1, None)
+        assert (one.settings, one.train, one.anchors) == (plan.settings, plan.train, 9)
+
+
+def test_the_tables_of_a_plan_hold_it_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUXGCL_COMMIT", "abc")
+    plan = plan_of(seed=4, members=2, output_width=6, anchors=9, keys=10, capture="off")
+    tables = plan.tables()
+    run = dict(tables["run"])
+    assert "T" in run.pop("created")
+    assert run == {
+        "dataset": "toy",
+        "method": "grace",
+        "preset": "best",
+        "seed": 4,
+        "device": "cpu",
+        "backend": "auto",
+        "capture": "off",
+        "anchors": 9,
+        "keys": 10,
+        "members": 2,
+        "output_width": 6,
+        "commit": "abc",
+    }
+    assert (tables["train"], tables["method"]) == (asdict(plan.train), asdict(plan.settings))
+    assert "torch" in tables["versions"]
+    assert plan_of().tables()["run"]["members"] is None
+    assert Plan.from_tables(tables) == plan
+    assert Plan.from_tables(tables, device="cuda:3").device == "cuda:3"
+
+
+@pytest.mark.parametrize("name", ["method", "preset", "dataset"])
+def test_tables_without_a_name_are_refused(name: str) -> None:
+    tables = plan_of().tables()
+    del tables["run"][name]
+    with pytest.raises(UserError, match=rf"^config\.toml: run\.{name} is missing$"):
+        Plan.from_tables(tables)
+    tables = plan_of().tables()
+    tables["method"] = {"widht": 3}
+    with pytest.raises(UserError, match=r"^config\.toml: unknown setting 'widht'"):
+        Plan.from_tables(tables)
+
+
+def test_products_are_rounded_where_a_step_leaves_nodes_out_and_32_bits_are_not_asked_for() -> None:
+    assert plan_of(anchors=8, keys=8).rounds(GRAPH)
+    assert not plan_of(anchors=8, keys=8, backend="chunked/fp32").rounds(GRAPH)
+    assert not plan_of(anchors=40, keys=40).rounds(GRAPH)
+    assert not plan_of().rounds(GRAPH)
+
+
+def test_a_method_is_built_with_what_the_plan_says(tmp_path: Path) -> None:
+    plan = plan_of(settings=SMALL | {"epochs": 7}, seed=5, backend="reference", anchors=9, keys=8)
+
+    def heard(done: int, total: int) -> None: ...
+
+    context = build(plan, GRAPH, tmp_path, heard).context
+    assert (context.backend, context.seed, context.epochs) == ("reference", 5, 7)
+    assert (context.cache, context.on_prepare) == (tmp_path, heard)
+    assert context.sampling == plan.sampling
+    other = plan_of(anchors=3, keys=3).sampling
+    assert build(plan, GRAPH, sampling=other).context.sampling == other
+    assert isinstance(build(plan, GRAPH), Grace)
+
+
+def test_kinds_of_edges_are_refused_by_methods_that_do_not_look_at_them() -> None:
+    data = planted(nodes=12)
+    edges = data.edge_index.shape[1]
+    data.update({"edge_parts": data.x.new_ones(1, edges), "directed": True})
+    graph = Graph.from_data(data)
+    assert graph.kinds is not None
+    for refuse in (check_plan, build):
+        with pytest.raises(UserError, match="grace supports neither directed edges nor types"):
+            refuse(plan_of(settings=SMALL), graph)
+        refuse(plan_of("mux-hop", SMALL | {"hidden": 8}), graph)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        ("grace", {"width": 10_000_001}, "width must be a whole number of at most 10,000,000"),
+        ("grace", {"layers": 1001}, "layers must be a whole number of at most 1,000, got 1,001"),
+        ("grace", {"layers": 10**31}, "got a longer number"),
+        ("grace", {"projection": -1}, "projection must not be negative, got -1"),
+        ("grace", {"width": 9_000_000}, "a table of width 9,000,000 would take"),
+        ("grace", {"temperature": -0.5}, "temperature must be positive, got -0.5"),
+    ],
+)
+def test_sizes_beyond_reason_are_refused(
+    method: str, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        check_plan(plan_of(method, settings), GRAPH)
+
+
+def test_sizes_within_reason_are_not() -> None:
+    check_plan(plan_of(settings={"layers": 1000, "width": 64, "projection": 0}), GRAPH)
+    check_sizes(plan_of("raw"), 1, 1)
+    with pytest.raises(UserError, match="a table of width 256 would take"):  # a row for each node
+        check_sizes(plan_of(settings={"width": 256}), 10**12, 1)
+    with pytest.raises(UserError, match="a table of width 256 would take"):  # or feature
+        check_sizes(plan_of(settings={"width": 256}), 1, 10**12)
+
+
+def test_methods_are_found_by_name() -> None:
+    assert all(find_method(name) is kind for name, kind in METHODS.items())
