@@ -1,31 +1,28 @@
 """Embedders with scikit-learn's interface: `__init__` stores, `fit` learns, `transform` embeds."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muxgcl.app.arguments import RandomState, as_graph, draw_seed
+from muxgcl.app.arguments import OnEpoch, RandomState, as_graph, draw_seed
 from muxgcl.app.begin import check_kinds, graph_facts
 from muxgcl.app.describe import report_runs
 from muxgcl.app.saved import Trained, load_trained, save_trained
 from muxgcl.errors import UserError
 from muxgcl.io.load import Encoding
 from muxgcl.runs.committee import fit_members, with_output
-from muxgcl.runs.distributed import all_succeed, from_first, gathered
+from muxgcl.runs.distributed import all_succeed, callers_workers, from_first
 from muxgcl.runs.embedding import collapsed
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan, find_method
 from muxgcl.shapes import Array
-
-OnEpoch: TypeAlias = Callable[[Epoch], object]
 
 ARGUMENTS = {"method", "preset", "params", "members", "output_width", "device", "backend"}
 ARGUMENTS |= {"random_state", "verbose", "on_epoch"}  # of embedders; all others are settings
@@ -103,7 +100,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         In a process group of torch.distributed, all of its processes call this with the same graph
         and train together; each has the result. Methods without a sampled contrast train apart.
         """
-        workers = gathered()
+        workers = callers_workers()
         first = workers is None or workers.rank == 0
         seed = from_first(workers, lambda: draw_seed(self.random_state))
         with all_succeed(workers):
@@ -147,8 +144,8 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         ids = np.arange(prepared.num_nodes) if loaded is None else loaded.ids
         facts = graph_facts(prepared, () if loaded is None else loaded.notes)
         # what is not finite leaves no trace in this estimator
-        came = plan, committee, ids, embedding.numpy(), encoding, facts, tuple(epochs)
-        self._learned(Trained(*came))
+        table = embedding.numpy()
+        self._learned(Trained(plan, committee, ids, table, encoding, facts, tuple(epochs)))
         return self
 
     def _learned(self, trained: Trained) -> None:
@@ -327,16 +324,15 @@ class MuxGCL(NodeEmbedder):
             verbose=verbose,
             on_epoch=on_epoch,
         )
-        self.weight_decay = weight_decay
-        self.width, self.hidden, self.depth, self.layers = width, hidden, depth, layers
-        self.hops, self.convolutions, self.fanout = hops, convolutions, fanout
+        self.weight_decay, self.width, self.hidden = weight_decay, width, hidden
+        self.depth, self.layers, self.hops, self.fanout = depth, layers, hops, fanout
         self.norm, self.activation, self.row_normalize = norm, activation, row_normalize
         self.drop_features, self.mask_features, self.drop_edges = (
             drop_features,
             mask_features,
             drop_edges,
         )
-        self.dropout, self.zero_bias = dropout, zero_bias
+        self.dropout, self.zero_bias, self.convolutions = dropout, zero_bias, convolutions
         self.projection, self.projection_out = projection, projection_out
         self.temperature, self.scale_weights = temperature, scale_weights
         self.anchors, self.direction, self.likelihood, self.ema = (

@@ -1,5 +1,6 @@
 """What is decided before a run: its folder, its notes, its estimate, what is refused."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,13 @@ from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import labels_of
+
+
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that ask nobody: here there is one process."""
+    monkeypatch.setattr(preparing, "all_succeed", lambda workers: nullcontext())
+    monkeypatch.setattr(preparing, "agree", lambda workers, plan: None)
+    monkeypatch.setattr(preparing, "from_first", lambda workers, work: work())
 
 
 def unlabelled() -> Loaded:
@@ -105,7 +113,10 @@ def test_what_a_run_is_scored_by(loaded: Loaded) -> None:
     assert not prepare(unlabelled(), options, None, None).judging.controls
 
 
-def test_members_go_with_neither_protocol_paper_nor_workers(loaded: Loaded) -> None:
+def test_members_go_with_neither_protocol_paper_nor_workers(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(monkeypatch)
     several = replace(SCORED, members=2)
     with pytest.raises(UserError, match="epochs of one training, not of several members"):
         prepare(loaded, replace(several, protocols=("holdout", "paper")), None, None)
@@ -153,5 +164,8 @@ def test_the_estimate_knows_what_was_asked_for_and_is_left_out_where_a_run_goes_
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.toml").write_text("[run]\n")
     assert prepare(loaded, replace(options, resume=True), None, None).plan.anchors is None
-    prepare(loaded, replace(options, exact=False), None, None, workers=Workers(0, 2))
     assert len(asked) == 4
+    assert {how["workers"] for how in asked} == {1}
+    alone(monkeypatch)
+    prepare(loaded, options, None, None, workers=Workers(0, 2))
+    assert asked[4]["workers"] == 2

@@ -1,5 +1,6 @@
 """What a Python user may pass for a graph and for a random state, in the one form that we use."""
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -8,7 +9,9 @@ import numpy as np
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding, Loaded, load
+from muxgcl.runs.loop import Epoch
 
+OnEpoch: TypeAlias = Callable[[Epoch], object]
 RandomState: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
 
 

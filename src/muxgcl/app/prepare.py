@@ -115,7 +115,6 @@ def prepare(
             )
     if workers is not None:
         agree(workers, plan)
-
     scored = options.score and labels_of(loaded.tensors) is not None
 
     def affordable() -> Budget:

@@ -45,7 +45,7 @@ def silent() -> bool:
     return launched() and os.environ.get("RANK", "0") != "0"
 
 
-def gathered() -> Workers | None:
+def callers_workers() -> Workers | None:
     """The workers of the process group that the caller made; None where there is none."""
     if not dist.is_initialized() or dist.get_world_size() == 1:
         return None
@@ -62,7 +62,7 @@ def joined(device: str = "auto", *, timeout: float = TIMEOUT) -> Iterator[Worker
         yield None
         return
     if dist.is_initialized():
-        yield gathered()
+        yield callers_workers()
         return
     rank, world = (_number(name) for name in ("RANK", "WORLD_SIZE"))
     on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
