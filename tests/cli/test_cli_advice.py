@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 from cli_cases import ask
-from muxgcl.runs.controls import control_tables
 from numpy.testing import assert_allclose
 
 import muxgcl
 from muxgcl.evaluate.verdict import METHOD_OF
 from muxgcl.graph import Graph
+from muxgcl.runs.control_scores import control_tables
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 
