@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
+from muxgcl.reproduce.check import HALVES
 from muxgcl.reproduce.hops import FIRST_SEED
 from muxgcl.reproduce.job import BOUNDS, COMMITTEE, CONTROLS, SIMILARITIES, SOFT_NEGATIVES, Job
 from muxgcl.reproduce.records import Record, RecordStore, make_record
-from muxgcl.reproduce.searches import HALVES
 from muxgcl.reproduce.training import epochs_to_look_at
 
 FACTS: dict[str, Any] = {

@@ -8,9 +8,9 @@ from reproduce_cases import SMALL, fill
 
 from muxgcl.cli import commands  # noqa: F401  (each module adds its commands)
 from muxgcl.cli.app import run
+from muxgcl.reproduce.check import HALVES
 from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.runner import Outcome, Runner
-from muxgcl.reproduce.searches import HALVES
 
 GRACE = SMALL.scored("grace", "cora")
 SCOPE = ["--datasets", "cora,photo", "--methods", "raw,sgc", "--methods", "dgi,grace,mux-gcl"]

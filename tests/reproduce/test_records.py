@@ -14,10 +14,9 @@ from muxgcl.evaluate import development_hash
 from muxgcl.io import at_hand, open_dataset
 from muxgcl.reproduce import job as job_module
 from muxgcl.reproduce.artefacts import ARTEFACTS, plan
-from muxgcl.reproduce.check import doubts
+from muxgcl.reproduce.check import HALVES, doubts, search_doubts
 from muxgcl.reproduce.other_records import other_doubts
 from muxgcl.reproduce.records import Found, RecordStore, digest
-from muxgcl.reproduce.searches import HALVES, search_doubts
 from muxgcl.runs.settings import preset
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from reproduce_cases import FACTS, LEVEL, SMALL, fill, record_of, result_of
 
+from documents.claims import plain_words
+from documents.theory_words import theory_words
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
-from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.job import settings_of
 from muxgcl.reproduce.paper import Printed
 from muxgcl.reproduce.records import Found, RecordStore, make_record
 from muxgcl.reproduce.render import render, told, write
 from muxgcl.reproduce.shown import by_settings, collapsed
-from muxgcl.reproduce.theory_words import theory_words
 from muxgcl.reproduce.typeset import Table, latex, markdown
 from muxgcl.runs.plan import Plan
 

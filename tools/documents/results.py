@@ -4,13 +4,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from documents.claims import plain_words
+from documents.theory_words import theory_words
 from muxgcl.errors import UserError
 from muxgcl.io.files import write_text
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope
-from muxgcl.reproduce.claims import plain_words
 from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.render import Rendered, render, told, write_figure
-from muxgcl.reproduce.theory_words import theory_words
 from muxgcl.reproduce.typeset import Table, markdown
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"

@@ -17,13 +17,12 @@ from muxgcl.cli.app import app
 from muxgcl.errors import UserError
 from muxgcl.io import DATASETS, at_hand
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
-from muxgcl.reproduce.check import doubts
+from muxgcl.reproduce.check import doubts, search_doubts, search_files
 from muxgcl.reproduce.hops import HOP_PARTS
 from muxgcl.reproduce.job import COMMITTEE, CONTROLS, Job
 from muxgcl.reproduce.other_records import other_doubts, other_files
 from muxgcl.reproduce.records import Record, RecordStore
 from muxgcl.reproduce.runner import Outcome, Runner
-from muxgcl.reproduce.searches import search_doubts, search_files
 from muxgcl.reproduce.shard import Share
 from muxgcl.reproduce.typeset import markdown
 

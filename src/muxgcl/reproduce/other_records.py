@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from muxgcl.io.files import parsed
+from muxgcl.reproduce.check import HALVES, search_files
 from muxgcl.reproduce.records import NAMES, digest
-from muxgcl.reproduce.searches import HALVES, search_files
 from muxgcl.reproduce.table5 import TIMES, is_current
 
 READ = ("development", "report")  # which half's labels a line may say that it read

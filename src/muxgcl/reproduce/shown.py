@@ -7,10 +7,10 @@ from statistics import fmean, median
 from muxgcl.evaluate import Difference
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import Scope
+from muxgcl.reproduce.check import BEFORE
 from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.paper import LABELS, TITLES
 from muxgcl.reproduce.records import Found, Record
-from muxgcl.reproduce.searches import BEFORE
 from muxgcl.runs.settings import origin, searches
 
 MARKS = {"official": "", "mixed": " †", "ours": " ‡"}  # by whose settings they are
