@@ -69,6 +69,20 @@ def test_a_captured_training_gives_the_bits_of_one_that_is_not(name: str, graph:
     assert torch.equal(captured, plain)
 
 
+@pytest.mark.parametrize("name", [k for k, kind in METHODS.items() if kind.samples])
+@pytest.mark.parametrize(("anchors", "keys"), [(64, 64), (40, 96)])
+def test_a_captured_training_on_samples_gives_the_bits_of_one_that_is_not(
+    name: str, anchors: int, keys: int, graph: Graph
+) -> None:
+    plan = replace(plan_of(name, graph), anchors=anchors, keys=keys)
+    most = "on" if build(plan, graph).capturable else "auto"
+    captured, plain = (
+        fit(replace(plan, capture=capture), graph).embed() for capture in (most, "off")
+    )
+    assert captured.isfinite().all()
+    assert torch.equal(captured, plain)
+
+
 @TRAINED
 def test_training_lowers_the_loss(name: str, graph: Graph) -> None:
     values: list[float] = []

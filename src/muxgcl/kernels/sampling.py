@@ -200,8 +200,7 @@ class Sample:
     def is_key(self, nodes: NodeIndex) -> Bool[Tensor, " n"]:
         """Which of these nodes are keys."""
         flags = torch.zeros(self.of, dtype=torch.bool, device=self.nodes.device)
-        flags[self.nodes[: self.keys]] = True
-        return flags[nodes]
+        return flags.index_fill_(0, self.nodes[: self.keys], True)[nodes]
 
     def take_own(self, table: Nodes) -> Candidates:
         """The rows of the anchors that count, out of those of the sample."""
