@@ -1,6 +1,7 @@
 """`muxgcl tune`, `evaluate --task link` and `--log tensorboard` as a person uses them."""
 
 import json
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -100,19 +101,41 @@ def test_controls_stand_beside_the_best_trial(
     words = [*TUNE, "--features", "nodes.csv", "--trials", "1"]
     assert command_line(words) == 0
     told = capsys.readouterr().out
-    assert "control A^2 X: " in told
-    assert "the best control, " in told
+    assert re.search(r"development \(n = 2\) +accuracy %", told)
+    assert re.search(r"  A\^2 X +\d+\.\d\d ± \d+\.\d\d\n", told)
+    assert "over 2 splits of one training seed; ahead in" in told
     assert command_line([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     loaded = load("edges.csv", features="nodes.csv")
     graph, y = Graph.from_data(loaded.tensors), loaded.tensors.y.numpy()
     splits = development_splits(y, 2)
-    best = max(found["controls"], key=lambda name: found["controls"][name])
-    assert set(found["controls"]) > {"raw", "A X", "A^2 X", "untrained", "majority"}
+    controls = {
+        name: part["development"]["accuracy"]["mean"]
+        for name, part in found["scores"]["controls"].items()
+    }
+    best = max(controls, key=lambda name: controls[name])
+    assert set(controls) > {"raw", "A X", "A^2 X", "untrained", "majority"}
     raw = probe(features_table(graph.features), development_labels(y), splits)
-    assert found["controls"]["raw"] == pytest.approx(raw.accuracy.mean)
-    difference = abs(found["best"]["development_accuracy"] - found["controls"][best])
-    assert f"{difference:.2f} points" in found["verdict"]
+    assert controls["raw"] == pytest.approx(raw.accuracy.mean)
+    difference = found["best"]["development_accuracy"] - controls[best]
+    assert found["verdict"]["control"] == best
+    assert found["verdict"]["difference"]["mean"] == pytest.approx(difference)
+    assert f"paired difference {difference:+.2f}" in found["verdict"]["sentence"]
+    assert "chosen on these splits, from 1 trials" in found["verdict"]["sentence"]
+
+
+@pytest.mark.parametrize("words", [[*WITH_NODES], []], ids=["labels", "links"])
+def test_edges_with_a_direction_and_a_type_are_searched(
+    own: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    edges = pandas.read_csv("edges.csv")
+    edges.assign(kind=["ab"[k % 2] for k in range(len(edges))]).to_csv("edges.csv", index=False)
+    kinds = ["--directed", "--edge-type", "kind", "--trials", "1"]
+    assert command_line([*TUNE, *words, *kinds, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["trials"] == 1
+    plain = [word for word in kinds if word != "--directed"]
+    assert command_line([*TUNE, *words, *plain]) == 2  # another graph
+    assert "was begun with another graph" in capsys.readouterr().err
 
 
 def test_a_study_is_continued_by_the_same_command(
@@ -125,6 +148,10 @@ def test_a_study_is_continued_by_the_same_command(
     assert found["study"] == "runs/edges-mux-hop-by-links.study"
     assert set(found["auto"]) == {"auc", "ap"}
     assert (own / "runs" / "edges-mux-hop-by-links.toml").is_file()
+
+
+def _stop() -> None:
+    raise KeyboardInterrupt
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
@@ -147,6 +174,10 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     assert "postgresql://me:***@host/db" in words
     assert "stopped after 2 of 4 trials, which are kept in runs/edges-mux-hop" in words
     assert "continue with: muxgcl tune edges.csv" in words
+    monkeypatch.setattr("muxgcl.tune.measure.fit", lambda *_, **__: _stop())
+    assert command_line([*TUNE, "--trials", "4", "--study", "other"]) == INTERRUPTED
+    assert "stopped after 0 of 4 trials; continue" in " ".join(capsys.readouterr().err.split())
+    monkeypatch.setattr("muxgcl.tune.measure.fit", stop_at_the_third)
     assert command_line([*TUNE, "--trials", "4"]) == 0
     assert len(trained) == 3 + 2
 

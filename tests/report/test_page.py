@@ -229,16 +229,18 @@ def test_a_comparison_needs_two_runs(records: list[RunRecord], tmp_path: Path) -
 
 
 def test_runs_of_one_title_are_told_apart() -> None:
-    def run(seed: int | None, title: str = "a") -> RunRecord:
+    def run(seed: int | None, title: str = "a", folder: str = "") -> RunRecord:
         settings: dict[str, Any] = {} if seed is None else {"run": {"seed": seed}}
-        return bare_record(title=title, settings=settings)
+        return bare_record(title=title, settings=settings, folder=folder)
 
-    assert distinct_names([run(0), run(1), run(1), run(None), run(0, "b")]) == [
+    runs = [run(0), run(1, "a", "x"), run(1, "a", "y"), run(None), run(0, "b"), run(0)]
+    assert distinct_names(runs) == [
         "a, seed 0",
-        "a, seed 1",
-        "a, seed 1 (2)",
+        "a, seed 1, x",
+        "a, seed 1, y",
         "a",
         "b",
+        "a, seed 0 (2)",
     ]
 
 
@@ -265,7 +267,8 @@ def test_a_page_says_whether_training_paid(tmp_path: Path) -> None:
 def test_a_comparison_pairs_runs_with_the_same_splits(tmp_path: Path) -> None:
     one = run_record(40, folder="a", scores={"holdout": per_split(80.0, 82.0)})
     two = run_record(40, folder="b", method="grace", scores={"holdout": per_split(81.0, 86.0)})
-    other = run_record(40, folder="c", scores={"holdout": per_split(50.0)})  # not these splits
+    elsewhere = per_split(50.0) | {"per_split": {"accuracy": [50.0], "split_seed": 1}}
+    other = run_record(40, folder="c", scores={"holdout": elsewhere})  # not these splits
     compare([one, two, other], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "Differences in pairs" in page

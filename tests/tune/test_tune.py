@@ -284,6 +284,26 @@ def test_by_labels_is_the_mean_accuracy_in_the_development_half(
     assert found == {"development_accuracy": pytest.approx(want)}
 
 
+def test_a_search_by_labels_keeps_the_accuracy_of_every_split_for_its_verdict(
+    loaded: Loaded, graph: Graph, tmp_path: Path
+) -> None:
+    y = loaded.data.y.numpy()
+    splits = development_splits(y, 3)
+    measure = ByLabels(graph, y, splits, seeds=2)
+    tune(graph, measure, tmp_path / "s", trials=1, fixed=FAST)
+    outcome = tune(graph, measure, tmp_path / "s", trials=1, fixed=FAST)  # from the file
+    rows = np.array(outcome.best.accuracies)
+    assert rows.shape == (2, 3)
+    assert rows.mean() == pytest.approx(outcome.best.value)
+    judged = outcome.verdict
+    assert judged is not None
+    pairs = rows - np.array(outcome.controls[judged.control])
+    assert (judged.seeds, judged.difference.n) == (2, 6)
+    assert judged.difference.mean == pytest.approx(pairs.mean())
+    assert judged.ahead == (pairs > 0).sum()
+    assert outcome.scores["development"]["accuracy"]["n"] == 6
+
+
 def test_labels_of_the_report_half_change_nothing(
     loaded: Loaded, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from muxgcl.app.screen import Screen, console, results
+from muxgcl.app.show import show_scores
 from muxgcl.app.source import Source
 from muxgcl.cli import file_options as f
 from muxgcl.cli import options
 from muxgcl.cli.app import app
 from muxgcl.cli.progress import search_bar
 from muxgcl.errors import UserError
-from muxgcl.evaluate.controls import control_name
 from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
 from muxgcl.runs.fit import Stopped, reporting_interrupts
+from muxgcl.runs.scoring import summaries
 from muxgcl.runs.settings import parse_pairs, settings_toml
 
 if TYPE_CHECKING:  # Optuna is an extra: its absence is told when `tune` is asked for
@@ -87,6 +88,8 @@ def tune(
     source: f.SourceColumn = None,
     target: f.TargetColumn = None,
     weight: f.WeightColumn = None,
+    edge_type: f.EdgeTypeColumn = None,
+    directed: f.Directed = None,
     header: f.Header = None,
     include: f.Include = None,
     exclude: f.Exclude = None,
@@ -112,6 +115,8 @@ def tune(
         source=source,
         target=target,
         weight=weight,
+        edge_type=edge_type,
+        directed=directed,
         header=header,
         include=include,
         exclude=exclude,
@@ -157,9 +162,9 @@ def tune(
                 on_block=bar.block,
             )
         except KeyboardInterrupt as stop:
+            kept = f", which are kept{f' in {file}' if storage is None else ''}" if bar.done else ""
             raise Stopped(
-                f"stopped after {bar.done} of {trials} trials, which are kept"
-                f"{f' in {file}' if storage is None else ''}; "
+                f"stopped after {bar.done} of {trials} trials{kept}; "
                 f"continue with: {_without_passwords(shlex.join(['muxgcl', *sys.argv[1:]]))}",
                 getattr(stop, "number", signal.SIGINT),
             ) from None
@@ -177,10 +182,8 @@ def tune(
 def _finish(outcome: "Outcome", file: Path, best_file: Path, method: str, as_json: bool) -> None:
     where = console if as_json else results
     where.print(f"best: {_words(outcome.best)}; preset auto: {_words(outcome.auto)}")
-    for name, value in outcome.controls.items():
-        where.print(f"  control {control_name(name)}: {value:.2f}")
-    if outcome.verdict is not None:
-        where.print(outcome.verdict)
+    judged = None if outcome.verdict is None else outcome.verdict.to_dict()
+    show_scores(method, outcome.scores, judged, where)
     console.print(f"settings: {best_file}; use them with --preset {best_file}")
     if as_json:
         best = outcome.best
@@ -192,8 +195,8 @@ def _finish(outcome: "Outcome", file: Path, best_file: Path, method: str, as_jso
             "failed": sum(trial.failure is not None for trial in outcome.tried),
             "best": {"trial": best.number, **best.figures, "settings": outcome.settings},
             "auto": outcome.auto.figures or None,
-            "controls": outcome.controls,
-            "verdict": outcome.verdict,
+            "scores": summaries(outcome.scores),
+            "verdict": judged,
         }
         print(json.dumps(found))
 

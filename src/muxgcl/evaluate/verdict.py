@@ -15,7 +15,9 @@ from muxgcl.evaluate.controls import ONE_HOP, RAW, SIDE_BY_SIDE, TWO_HOPS, contr
 from muxgcl.evaluate.statistics import Summary, paired_difference, summarise
 
 FEWEST_SEEDS = 5  # for an interval
-PROTOCOLS = ("holdout", "holdout-all", "public")  # the order in which they are looked for
+DEVELOPMENT = "development"  # of a search: splits of the development half
+# in the order in which they are looked for
+PROTOCOLS = ("holdout", "holdout-all", "public", DEVELOPMENT)
 UNTRAINED = ("raw", "sgc", "random-gcn")  # methods of the registry that are controls themselves
 METHOD_OF = {  # options of `muxgcl run` that make a control; the others have none
     RAW: "--method raw",

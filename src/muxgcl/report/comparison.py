@@ -8,20 +8,18 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import summarise
-from muxgcl.evaluate.controls import UNTRAINED, control_name
-from muxgcl.evaluate.verdict import PROTOCOLS, split_accuracies
 from muxgcl.io.files import write_text
 from muxgcl.report.markup import bullets, document, halves, section, table, text, value_text
 from muxgcl.report.node_map import categories, groups, node_names, packed_map, shown
 from muxgcl.report.page import score_table
+from muxgcl.report.paired import pair_rows, scores_of_runs, verdicts
 from muxgcl.report.palette import CATEGORIES, MAIN, MUTED, RAMP
 from muxgcl.report.record import RunRecord
 from muxgcl.report.score_figures import score_panels
-from muxgcl.report.scores import Score, flatten, judged
 from muxgcl.report.style import WIDTH, inline_svg, short, styled
 from muxgcl.runs.environment import human_time
 
+PAIRS = ("", "folder", "minus", "points of accuracy", "ahead")  # columns
 MAP_NODES = 1_500  # of each run: small maps need no more, and all runs show the same
 
 
@@ -43,17 +41,23 @@ def compare(records: Sequence[RunRecord], path: str | Path) -> None:
 
 
 def distinct_names(records: Sequence[RunRecord]) -> list[str]:
-    """Each run's title; where titles repeat, with the seed or a number that tells them apart."""
-    titles = [record.title for record in records]
-    names: list[str] = []
-    for record in records:
-        name = record.title
-        seed = _facts(record).get("seed")
-        if titles.count(name) > 1 and seed is not None:
-            name = f"{name}, seed {seed}"
-        again = sum(known == name or known.startswith(f"{name} (") for known in names)
-        names.append(f"{name} ({again + 1})" if again else name)
-    return names
+    """Each run's title; where titles repeat, with the seed, and then the folder."""
+    names = [record.title for record in records]
+    seeds = [_facts(record).get("seed") for record in records]
+    names = _told_apart(names, ["" if seed is None else f"seed {seed}" for seed in seeds])
+    names = _told_apart(names, [record.folder for record in records])
+    return [
+        f"{name} ({again + 1})" if (again := names[:k].count(name)) else name
+        for k, name in enumerate(names)
+    ]
+
+
+def _told_apart(names: Sequence[str], marks: Sequence[str]) -> list[str]:
+    """Names, with their marks where they repeat."""
+    return [
+        f"{name}, {mark}" if mark and names.count(name) > 1 else name
+        for name, mark in zip(names, marks, strict=True)
+    ]
 
 
 def _sections(
@@ -61,7 +65,7 @@ def _sections(
 ) -> Iterator[str]:
     """Each section that there is something for, then why the others are missing."""
     missing = []
-    if scores := _scores(records, names):
+    if scores := scores_of_runs(records, names):
         yield section(
             "scores",
             "Scores",
@@ -71,14 +75,16 @@ def _sections(
         )
     else:
         missing.append("<b>Scores</b>: none of the runs was evaluated.")
-    if rows := _pairs(records, names):
+    rows, told = pair_rows(records, names), verdicts(records, names)
+    if rows or told:
         yield section(
             "pairs",
             "Differences in pairs",
-            "Accuracy of each run minus that of the first one with the same splits, split by "
-            "split; ± is the spread over splits. Runs of one seed say nothing about other seeds.",
-            table(["", "folder", "minus", "points of accuracy", "ahead"], rows)
-            + bullets(_verdicts(records, names)),
+            "Accuracy on the same splits, split by split; ± is the spread over splits. Runs of one "
+            "seed say nothing about other seeds."
+            + " The table: each run minus the first one with the same splits."
+            * bool(rows),
+            (table(PAIRS, rows) if rows else "") + bullets(told),
         )
     if data["runs"]:
         yield section(
@@ -127,53 +133,6 @@ def _legend(runs: list[dict[str, Any]]) -> str:
         for colour, name in zip(CATEGORIES, names, strict=False)
     )
     return f'<p class="marks">{"".join(marks)}</p>'
-
-
-def _scores(records: Sequence[RunRecord], names: Sequence[str]) -> list[tuple[str, Score]]:
-    """Every run's scores under its name; a control that several runs share is there once."""
-    rows: dict[tuple[str, str, str], tuple[str, Score]] = {}
-    for record, name in zip(records, names, strict=True):
-        for score in flatten(record.scores):
-            who = f"{record.dataset}: {score.who}" if score.is_control else name
-            if score.who == control_name(UNTRAINED):  # each method has its own
-                who = f"{record.dataset}: {record.method}, untrained"
-            rows.setdefault((who, score.protocol, score.measure), (who, score))
-    return sorted(rows.values(), key=lambda row: row[1].is_control)
-
-
-def _pairs(records: Sequence[RunRecord], names: Sequence[str]) -> list[list[str]]:
-    """A line for each run that has its splits in common with an earlier one."""
-    first: dict[object, tuple[str, list[float]]] = {}
-    rows = []
-    for record, name in zip(records, names, strict=True):
-        for protocol in PROTOCOLS:
-            found = split_accuracies(record.scores.get(protocol))
-            if found is None:
-                continue
-            mark, values = found
-            sizes = tuple(sorted(record.data_summary.items()))
-            key = (record.dataset, sizes, protocol, mark, len(values))
-            if key not in first:
-                first[key] = name, values
-                continue
-            base, others = first[key]
-            pairs = [one - two for one, two in zip(values, others, strict=True)]
-            ahead = sum(pair > 0 for pair in pairs)
-            difference = summarise(pairs)
-            figure = f"{difference.mean:+.2f} ± {difference.std:.2f} ({protocol}, n = {len(pairs)})"
-            cells = (name, record.folder, base, figure, f"{ahead} of {len(pairs)}")
-            rows.append([text(cell) for cell in cells])
-    return rows
-
-
-def _verdicts(records: Sequence[RunRecord], names: Sequence[str]) -> list[str]:
-    """Of each run, whether training paid."""
-    found = [judged(record) for record in records]
-    return [
-        f"<b>{text(name)}</b>: {text(one.sentence)}."
-        for name, one in zip(names, found, strict=True)
-        if one is not None
-    ]
 
 
 def _losses(records: Sequence[RunRecord], names: Sequence[str]) -> Figure:

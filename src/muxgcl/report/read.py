@@ -35,6 +35,7 @@ def read_run(path: str | Path) -> RunRecord:
         dataset=dataset,
         method=method,
         folder=run.path.resolve().name,
+        fingerprint=str(data.get("fingerprint", "")),
         settings=settings,
         versions=config.get("versions", {}),
         data_summary={name: data[name] for name in COUNTS if name in data},

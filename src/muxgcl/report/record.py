@@ -22,6 +22,7 @@ class RunRecord:
         dataset: name of the graph.
         method: name of the method.
         folder: name of the run folder.
+        fingerprint: of the graph: its hash.
         settings: names and values, or tables of them.
         versions: package and version.
         data_summary: counts of nodes, edges, features and classes.
@@ -53,6 +54,7 @@ class RunRecord:
     data_summary: Mapping[str, int] = field(default_factory=dict)
     data_notes: Sequence[str] = ()
     folder: str = ""
+    fingerprint: str = ""
     command: str | None = None
     metrics: Sequence[Mapping[str, Any]] = ()
     ids: Column | None = None

@@ -2,21 +2,21 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate.controls import control_name
-from muxgcl.evaluate.verdict import METHOD_OF
+from muxgcl.evaluate import Verdict, summarise, verdict
+from muxgcl.evaluate.verdict import DEVELOPMENT
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.runs.embedding import NonFiniteEmbedding
 from muxgcl.runs.fit import make_ready
 from muxgcl.runs.loop import NonFiniteLoss
 from muxgcl.runs.plan import Plan, find_method
-from muxgcl.tune.measure import ByLabels, Measure, OnBlock, digest
+from muxgcl.tune.measure import Accuracies, ByLabels, Measure, OnBlock, digest
 from muxgcl.tune.shared import Shared, open_shared
 from muxgcl.tune.space import Point, point_of, settings_of, space_of
 from muxgcl.tune.study import Study, Tried, open_study
@@ -32,24 +32,29 @@ class Outcome:
     tried: list[Tried]
     best: Tried
     settings: dict[str, Any]  # of training and method, all of them
-    controls: dict[str, float] = field(default_factory=dict)  # what needs no training, by labels
+    method: str
+    controls: dict[str, list[float]] = field(default_factory=dict)  # by labels: by name and split
 
     @property
-    def verdict(self) -> str | None:
-        """The best trial against the best control, in a sentence."""
-        if not self.controls:
+    def scores(self) -> dict[str, Any]:
+        """Accuracy of the best trial, over all seeds and splits, and of the controls; by labels."""
+        every = [value for values in self.best.accuracies for value in values]
+        return self._scores(every) if every else {}
+
+    def _scores(self, own: list[float]) -> dict[str, Any]:
+        """As a run keeps them."""
+        controls = {name: _part(values) for name, values in self.controls.items()}
+        return {**_part(own), "controls": controls}
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether training paid, with the best trial's settings; None without labels."""
+        seeds = [self._scores(values) for values in self.best.accuracies]
+        found = verdict(self.method, seeds, self.settings)
+        if found is None:
             return None
-        control = max(self.controls, key=lambda name: self.controls[name])
-        value = self.controls[control]
-        difference = self.best.value - value
-        told = (
-            f"the best trial is {abs(difference):.2f} points "
-            f"{'above' if difference > 0 else 'below'} the best control, {control_name(control)} "
-            f"({value:.2f}), on the same splits; the best of {len(self.tried)} is optimistic"
-        )
-        advice = METHOD_OF.get(control)
-        instead = f": {advice} needs no training" if advice and difference <= 0 else ""
-        return told + instead
+        chosen = f"settings were chosen on these splits, from {len(self.tried)} trials"
+        return replace(found, sentence=f"{found.sentence}; {chosen}, so this is optimistic")
 
     @property
     def auto(self) -> Tried:
@@ -118,7 +123,7 @@ def tune(
         while (asked := search.ask(trials)) is not None:
             trial, point = asked
             try:
-                figures = measure(plan_at(point), cache=cache, on_block=on_block)
+                figures, accuracies = _measured(measure, plan_at(point), cache, on_block)
             except FAILURES as failure:
                 search.tell_failure(trial, str(failure))
             except BaseException:
@@ -126,17 +131,37 @@ def tune(
                     search.let_go(trial)
                 raise
             else:
-                search.tell(trial, figures)
+                search.tell(trial, figures, accuracies)
             _tell(on_trial, search.tried)
         tried = search.tried
     best = best_of(tried)
     if best is None:
         raise UserError(f"all {len(tried)} trials failed, the last one because {tried[-1].failure}")
     plan = plan_at(best.point)
-    return Outcome(tried, best, _settings(plan), _controls(measure, plan))
+    return Outcome(tried, best, _settings(plan), method, _controls(measure, plan))
 
 
-def _controls(measure: Measure, plan: Plan) -> dict[str, float]:
+def _measured(
+    measure: Measure, plan: Plan, cache: Path | None, on_block: OnBlock | None
+) -> tuple[dict[str, float], Accuracies]:
+    """The figures of a plan and, by labels, the accuracies that they are made of."""
+    if not isinstance(measure, ByLabels):
+        return measure(plan, cache=cache, on_block=on_block), []
+    found = measure.accuracies(plan, cache=cache, on_block=on_block)
+    return measure.mean(found), found
+
+
+def _part(values: list[float]) -> dict[str, Any]:
+    """Accuracies as a run keeps its scores."""
+    return {
+        DEVELOPMENT: {
+            "accuracy": summarise(values).to_dict(),
+            "per_split": {"accuracy": values},
+        }
+    }
+
+
+def _controls(measure: Measure, plan: Plan) -> dict[str, list[float]]:
     """What needs no training, where labels judge; a failure there must not cost the search."""
     try:
         return measure.controls(plan) if isinstance(measure, ByLabels) else {}

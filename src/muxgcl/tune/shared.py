@@ -9,7 +9,7 @@ storage lets a trial end once, and only as many trials are claimed as were asked
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -154,10 +154,14 @@ class Shared:
 
         threading.Thread(target=work, daemon=True).start()
 
-    def tell(self, trial: Any, figures: Mapping[str, float]) -> None:
+    def tell(
+        self, trial: Any, figures: Mapping[str, float], accuracies: Sequence[Sequence[float]] = ()
+    ) -> None:
         """A trial ended well; where another worker was given it, that one's result counts."""
         self._end()
         with writing(self.study.path), suppress(ValueError, UpdateFinishedTrialError):
+            if accuracies:
+                trial.set_user_attr("accuracies", accuracies)
             trial.set_user_attr("figures", dict(figures))
             self.study.study.tell(trial, next(iter(figures.values())))
 

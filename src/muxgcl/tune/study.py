@@ -5,9 +5,9 @@ A file of one's own is held by one process. A storage (`tune/shared.py`) is many
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from muxgcl.io.safety import parsing
 from muxgcl.io.schema import (
     Check,
     fields,
+    list_of,
     number,
     plain,
     read_lines,
@@ -52,6 +53,7 @@ class Tried:
     point: Point
     figures: dict[str, float]
     failure: str | None
+    accuracies: list[list[float]] = field(default_factory=list)  # by seed and split, by labels
 
     @property
     def value(self) -> float:
@@ -103,7 +105,9 @@ class Study:
         if absent := set(self.space) ^ set(trial.params):
             raise UserError(f"{place} is not in the space that is searched: {min(absent, key=str)}")
         point = {name: _meant(self.space[name], value) for name, value in trial.params.items()}
-        return Tried(at, point, figures, failure)
+        accuracies = trial.user_attrs.get("accuracies", [])
+        list_of(list_of(number(0, 100)))(accuracies, f"{place}, accuracies")
+        return Tried(at, point, figures, failure, accuracies)
 
     def _check_queue(self) -> None:
         """Points that wait to be tried, or are being tried, lie in the space that is searched."""
@@ -138,9 +142,13 @@ class Study:
         trial = self.study.ask(self.distributions)
         return trial, {name: _meant(self.space[name], v) for name, v in trial.params.items()}
 
-    def tell(self, trial: Any, figures: Mapping[str, float]) -> None:
+    def tell(
+        self, trial: Any, figures: Mapping[str, float], accuracies: Sequence[Sequence[float]] = ()
+    ) -> None:
         """A trial ended well; its first figure is maximised."""
         with writing(self.path):
+            if accuracies:
+                trial.set_user_attr("accuracies", accuracies)
             trial.set_user_attr("figures", dict(figures))
             self.study.tell(trial, next(iter(figures.values())))
 
