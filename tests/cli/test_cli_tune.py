@@ -175,7 +175,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     assert "stopped after 2 of 4 trials, which are kept in runs/edges-mux-hop" in words
     assert "continue with: muxgcl tune edges.csv" in words
     monkeypatch.setattr("muxgcl.tune.measure.fit", lambda *_, **__: _stop())
-    assert command_line([*TUNE, "--trials", "4", "--study", "other"]) == INTERRUPTED
+    assert command_line([*TUNE, "--trials", "4", "--study", "other"]) == 130
     assert "stopped after 0 of 4 trials; continue" in " ".join(capsys.readouterr().err.split())
     monkeypatch.setattr("muxgcl.tune.measure.fit", stop_at_the_third)
     assert command_line([*TUNE, "--trials", "4"]) == 0
