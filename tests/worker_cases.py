@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,8 +49,12 @@ def together(folder: Path, *arguments: Any) -> None:
     crew = [process(target=everything, args=(k, str(folder), *arguments)) for k in range(WORLD)]
     for worker in crew:
         worker.start()
-    for worker in crew:
-        worker.join()
+    left = {worker.sentinel: k for k, worker in enumerate(crew)}
+    while left:
+        for ended in wait([*left]):
+            if not Path(folder, f"{left.pop(ended)}.pt").exists():  # it failed: others would wait
+                for worker in crew:
+                    worker.terminate()
 
 
 @contextmanager

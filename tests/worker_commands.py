@@ -1,11 +1,15 @@
 """What each of several workers does with commands, `run` and estimators in a group of its own."""
 
 import io
-from contextlib import redirect_stderr
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from worker_cases import GRAPH, plan, trained
 
 import muxgcl
@@ -16,6 +20,7 @@ from muxgcl.kernels.ring import Workers
 from muxgcl.methods import mux_gcl
 from muxgcl.runs import cost, distributed
 
+BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "ring.py"
 FAST = ["--method", "grace", "--preset", "quick", "--epochs", "2", "--set", "width=8", "--quiet"]
 
 
@@ -41,6 +46,7 @@ def all_commands(workers: Workers, folder: str, files: str) -> dict[str, Any]:
         "estimator": estimators(),
         "budget": budget(workers, edges, features[1]),
         "affinities": affinities(workers),
+        "benchmark": benchmark(folder),
     }
 
 
@@ -67,7 +73,7 @@ def run(workers: Workers, folder: str, edges: str, features: str) -> dict[str, A
 def estimators() -> dict[str, Any]:
     """What an estimator learns where all processes of a group fit it, with a seed of chance."""
     found = {}
-    for name in ("grace", "dgi"):  # the second cannot be divided
+    for name in ("grace", "homogcl"):  # the second cannot be divided
         embedder = muxgcl.NodeEmbedder(
             name, preset="quick", params={"width": 8}, epochs=2, device="cpu", random_state=None
         )
@@ -84,6 +90,18 @@ def budget(workers: Workers, edges: str, features: str) -> dict[str, Any]:
     found = dry_run(edges, options(), load=LoadOptions(features=features), workers=workers)
     cost.PATIENCE, cost.SIZES, cost.calibrate = before
     return {"anchors": found.plan.anchors, "notes": [*found.notes]}
+
+
+def benchmark(folder: str) -> list[Any]:
+    """What `benchmarks/ring.py` records of a tiny graph."""
+    record = Path(folder, "ring.jsonl")
+    words = ["--nodes", "40", "--width", "8", "--rounds", "2", "--record", str(record)]
+    sys.argv, before = ["ring.py", *words], sys.argv
+    with redirect_stdout(io.StringIO()):
+        run_path(str(BENCHMARK), run_name="__main__")
+    sys.argv = before
+    dist.barrier()
+    return [json.loads(line) for line in record.read_text().splitlines()]
 
 
 def affinities(workers: Workers) -> dict[str, Any]:

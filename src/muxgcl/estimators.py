@@ -98,7 +98,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         shift and scale, in `transform`. What `load` has returned, or a `Graph`, is taken as it is.
 
         In a process group of torch.distributed, all of its processes call this with the same graph
-        and train together; each has the result. Methods without a sampled contrast train apart.
+        and train together; each has the result. A method that cannot be divided is trained by each.
         """
         workers = callers_workers()
         first = workers is None or workers.rank == 0
@@ -137,7 +137,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
                 prepared,
                 on_block=on_block,
                 on_prepare=on_prepare,
-                workers=workers if find_method(plan.method).samples else None,
+                workers=workers if find_method(plan.method).divides else None,
             )
         if (told := collapsed(embedding)) is not None:
             warnings.warn(told, stacklevel=2)

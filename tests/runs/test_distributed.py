@@ -186,7 +186,7 @@ def test_run_trains_in_a_group_that_the_caller_made_and_the_first_has_the_embedd
     assert (one["shape"], two["shape"]) == ([60, 8], [0, 0])
 
 
-@pytest.mark.parametrize("method", ["grace", "dgi"])
+@pytest.mark.parametrize("method", ["grace", "homogcl"])
 def test_an_estimator_learns_the_same_in_all_processes_of_a_group(found: Any, method: str) -> None:
     learned = [worker["commands"]["estimator"][method] for worker in found[1][:2]]
     assert len({one["seed"] for one in learned}) == 1
@@ -218,6 +218,18 @@ def test_the_first_worker_alone_trains_on_walks_and_the_others_are_sent_the_tabl
     assert one["beats"] > 0
     for got in (one, two):
         assert_close(got["weights"], want["weights"], rtol=1e-3, atol=1e-4)
+
+
+def test_the_benchmark_of_the_ring_leaves_a_record_of_three_ways(found: Any) -> None:
+    (row,) = found[1][0]["commands"]["benchmark"]
+    assert (row["workers"], row["nodes"]) == (2, 40)
+    assert {way: len(times) for way, times in row["ms"].items()} == {
+        "early": 2,
+        "late": 2,
+        "alone": 2,
+    }
+    assert row["sent_mib"] > 0
+    assert row["commit"]
 
 
 def test_one_worker_tells_of_a_lost_one(monkeypatch: pytest.MonkeyPatch) -> None:
