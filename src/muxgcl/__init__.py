@@ -16,6 +16,7 @@ Example:
     ['ann', 'bob', 'cleo', 'dan']
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,10 @@ if TYPE_CHECKING:
     from muxgcl.io.load import load
     from muxgcl.io.named import load_dataset
     from muxgcl.methods import METHODS
+
+# read once, when torch is loaded: threads that spin while they wait for each other make an epoch
+# many times slower where other programs use the cores too
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 __version__ = "0.1.0"  # the build reads it from here
 

@@ -1,6 +1,5 @@
 """Embedders with scikit-learn's interface: `__init__` stores, `fit` learns, `transform` embeds."""
 
-import warnings
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,21 +10,22 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muxgcl.app.arguments import OnEpoch, RandomState, as_graph, draw_seed
-from muxgcl.app.begin import check_kinds, graph_facts
+from muxgcl.app.arguments import OnEpoch, RandomState, as_graph, sample_of
+from muxgcl.app.begin import check_kinds
 from muxgcl.app.describe import report_runs
+from muxgcl.app.learn import Wanted, learn
 from muxgcl.app.saved import Trained, load_trained, save_trained
 from muxgcl.errors import UserError
 from muxgcl.io.load import Encoding
-from muxgcl.runs.committee import fit_members, with_output
-from muxgcl.runs.distributed import all_succeed, callers_workers, from_first
-from muxgcl.runs.embedding import collapsed
-from muxgcl.runs.loop import Epoch
-from muxgcl.runs.plan import Plan, find_method
 from muxgcl.shapes import Array
 
 ARGUMENTS = {"method", "preset", "params", "members", "output_width", "device", "backend"}
-ARGUMENTS |= {"random_state", "verbose", "on_epoch"}  # of embedders; all others are settings
+ARGUMENTS |= {
+    "sample",
+    "random_state",
+    "verbose",
+    "on_epoch",
+}  # of embedders; all others are settings
 
 
 class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, which has no types
@@ -42,6 +42,9 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         members: train this many seeds and put their embeddings side by side.
         output_width: columns of the embedding: what is read out is compressed by a linear map that
             is learned in `fit`. 0: all columns; by default `mux-hop` has 1,024 a member.
+        sample: how many nodes a step contrasts, or a pair: anchors and their negatives. 0: all of
+            them, however long it takes. By default all, unless a CPU would need more than eight
+            minutes (twenty beyond 50,000 nodes): then a sample that does not, with a warning.
         device: "auto", "cpu", "cuda" or "cuda:N".
         backend: how to compute the contrast; "auto" takes the fused kernel where it runs.
         random_state: the seed: an integer; numpy's, of which each `fit` draws one; None: a new one.
@@ -72,6 +75,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         lr: float | None = None,
         members: int = 1,
         output_width: int | None = None,
+        sample: int | tuple[int, int] | None = None,
         device: str = "auto",
         backend: str = "auto",
         random_state: RandomState = 0,
@@ -85,6 +89,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         self.lr = lr
         self.members = members
         self.output_width = output_width
+        self.sample = sample
         self.device = device
         self.backend = backend
         self.random_state = random_state
@@ -100,52 +105,22 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         In a process group of torch.distributed, all of its processes call this with the same graph
         and train together; each has the result. A method that cannot be divided is trained by each.
         """
-        workers = callers_workers()
-        first = workers is None or workers.rank == 0
-        seed = from_first(workers, lambda: draw_seed(self.random_state))
-        with all_succeed(workers):
-            loaded, prepared, encoding = as_graph(graph)
-            given = {k: v for k, v in self.get_params(deep=False).items() if k not in ARGUMENTS}
-            overrides = {**(self.params or {}), **{k: v for k, v in given.items() if v is not None}}
-            plan = Plan.make(
-                self.method,
-                self.preset,
-                overrides=overrides,
-                graph=prepared,
-                seed=seed,
-                device=self.device,
-                backend=self.backend,
-                members=self.members,
-                output_width=self.output_width,
-            )
-            plan = with_output(plan, prepared)
-        from muxgcl.app.screen import fit_progress  # loads rich
-
-        epochs: list[Epoch] = []
-        with fit_progress(plan.train.epochs, self.verbose and first) as (tell, on_prepare):
-
-            def on_block(block: list[Epoch]) -> None:
-                epochs.extend(block)
-                tell(block)
-                if self.on_epoch is not None:
-                    for epoch in block:
-                        self.on_epoch(epoch)
-
-            # members have forgotten the graph: a pickle is as small as the weights
-            committee, embedding, _ = fit_members(
-                plan,
-                prepared,
-                on_block=on_block,
-                on_prepare=on_prepare,
-                workers=workers if find_method(plan.method).divides else None,
-            )
-        if (told := collapsed(embedding)) is not None:
-            warnings.warn(told, stacklevel=2)
-        ids = np.arange(prepared.num_nodes) if loaded is None else loaded.ids
-        facts = graph_facts(prepared, () if loaded is None else loaded.notes)
-        # what is not finite leaves no trace in this estimator
-        table = embedding.numpy()
-        self._learned(Trained(plan, committee, ids, table, encoding, facts, tuple(epochs)))
+        given = {k: v for k, v in self.get_params(deep=False).items() if k not in ARGUMENTS}
+        overrides = {**(self.params or {}), **{k: v for k, v in given.items() if v is not None}}
+        wanted = Wanted(
+            method=self.method,
+            preset=self.preset,
+            overrides=overrides,
+            members=self.members,
+            output_width=self.output_width,
+            sample=self.sample,
+            device=self.device,
+            backend=self.backend,
+            random_state=self.random_state,
+            verbose=self.verbose,
+            on_epoch=self.on_epoch,
+        )
+        self._learned(learn(graph, wanted))  # what is not finite leaves no trace in this estimator
         return self
 
     def _learned(self, trained: Trained) -> None:
@@ -226,6 +201,7 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
             params={**asdict(plan.train), **asdict(plan.settings)},
             members=plan.members,
             output_width=plan.output_width or 0,
+            sample=sample_of(plan),
             device=device,
             backend=plan.backend,
             random_state=plan.seed,
@@ -265,6 +241,7 @@ class MuxGCL(NodeEmbedder):
         lr: float | None = None,
         members: int = 1,
         output_width: int | None = None,
+        sample: int | tuple[int, int] | None = None,
         device: str = "auto",
         backend: str = "auto",
         random_state: RandomState = 0,
@@ -318,6 +295,7 @@ class MuxGCL(NodeEmbedder):
             lr=lr,
             members=members,
             output_width=output_width,
+            sample=sample,
             device=device,
             backend=backend,
             random_state=random_state,

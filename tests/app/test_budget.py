@@ -237,3 +237,39 @@ def test_there_are_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
+
+
+def fitted(**given: Any) -> muxgcl.MuxGCL:
+    settings = SMALL | {"hidden": 12, "zero_bias": False}
+    embedder = muxgcl.MuxGCL(preset="best", epochs=6, params=settings, device="cpu", **given)
+    return embedder.fit(GRAPH)
+
+
+@pytest.mark.usefixtures("slow")
+def test_an_embedder_samples_where_a_run_would_and_warns() -> None:
+    with pytest.warns(UserWarning, match=r"each step contrasts \d+ nodes.*sample=0 contrasts all"):
+        one = fitted()
+    assert one.trained_.plan.anchors in (100, 50, 20)
+    assert one.trained_.plan.anchors == one.trained_.plan.keys
+    assert one.trained_.plan.settings.fanout == 5
+    assert one.trained_.plan.settings.zero_bias is False  # as it was given
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize(
+    ("sample", "sizes"), [(0, (None, None)), (40, (40, 40)), ((30, 60), (30, 60))]
+)
+def test_an_embedder_takes_the_sample_that_it_is_given(
+    sample: Any, sizes: tuple[int | None, int | None], tmp_path: Path
+) -> None:
+    one = fitted(sample=sample)  # a warning would be an error
+    assert (one.trained_.plan.anchors, one.trained_.plan.keys) == sizes
+    one.save(tmp_path / "run")
+    again = muxgcl.MuxGCL.load(tmp_path / "run", device="cpu")
+    assert again.sample == sample
+    assert np.array_equal(again.fit(GRAPH).embedding_, one.embedding_)
+
+
+def test_a_sample_that_is_none_is_refused() -> None:
+    with pytest.raises(UserError, match="sample must be a number of nodes or a pair"):
+        muxgcl.MuxGCL(sample="many").fit(GRAPH)

@@ -1,4 +1,4 @@
-"""What a Python user may pass for a graph and for a random state, in the one form that we use."""
+"""What a Python user may pass for a graph, a seed and a sample, in the one form that we use."""
 
 from collections.abc import Callable
 from numbers import Integral
@@ -10,6 +10,7 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding, Loaded, load
 from muxgcl.runs.loop import Epoch
+from muxgcl.runs.plan import Plan
 
 OnEpoch: TypeAlias = Callable[[Epoch], object]
 RandomState: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
@@ -51,3 +52,23 @@ def draw_seed(random_state: RandomState) -> int:
         "random_state must be an integer, None, or a numpy RandomState or Generator, "
         f"got {type(random_state).__name__}"
     )
+
+
+def sizes_of(sample: int | tuple[int, int] | None) -> tuple[int | None, int | None]:
+    """Anchors and negatives of a step, None for all nodes, from an embedder's `sample`."""
+    if sample is None or sample == 0:
+        return None, None
+    if isinstance(sample, Integral) and not isinstance(sample, bool):
+        return int(sample), int(sample)
+    if isinstance(sample, tuple) and len(sample) == 2:
+        return sample
+    raise UserError(f"sample must be a number of nodes or a pair of them, got {sample!r}")
+
+
+def sample_of(plan: Plan) -> int | tuple[int, int]:
+    """The `sample` that asks for what a plan has."""
+    most = 2**31  # more nodes than a step can have: all of them
+    anchors, keys = plan.anchors or most, plan.keys or most
+    if not plan.sampling:
+        return 0
+    return anchors if anchors == keys else (anchors, keys)

@@ -53,6 +53,7 @@ def budget(
     scores: Judging | None = None,
     on_measure: Callable[[], None] | None = None,
     workers: int = 1,
+    way_out: str = "--exact",
 ) -> Budget:
     """Estimate a run, and sample its contrast where the exact training would take too long.
 
@@ -68,6 +69,7 @@ def budget(
         scores: what is to be scored afterwards.
         on_measure: called before this machine's speed is measured, which takes a second or two.
         workers: processes that train together.
+        way_out: what to ask for to have all nodes contrasted.
     """
     if plan.method not in COUNTED:
         return Budget(plan)
@@ -84,14 +86,14 @@ def budget(
         cost.check_memory(plan, graph, found, rates)
         notes: list[str] = []
     else:
-        plan, found, notes = _sampled(plan, graph, rates, given)
+        plan, found, notes = _sampled(plan, graph, rates, given, way_out)
     if scores is not None:
         found = cost.with_scores(found, plan, graph, scores)
     return Budget(plan, found, (*notes, str(found)))
 
 
 def _sampled(
-    plan: Plan, graph: Graph, rates: Rates, given: Collection[str]
+    plan: Plan, graph: Graph, rates: Rates, given: Collection[str], way_out: str
 ) -> tuple[Plan, Cost, list[str]]:
     """The plan with a sample where it needs one, its cost, and notes on both."""
     chosen = cost.choose_sampling(plan, graph, rates)
@@ -104,7 +106,7 @@ def _sampled(
         told = ", ".join(f"{key} = {json.dumps(value)}" for key, value in changes.items())
         notes = [f"a sample learns faster with {told}"]
     size = chosen.sampling.anchors
-    why = f"each step contrasts {size:,} nodes: {reason} (--exact contrasts all of them)"
+    why = f"each step contrasts {size:,} nodes: {reason} ({way_out} contrasts all of them)"
     plan = replace(plan, anchors=size, keys=chosen.sampling.keys)
     return plan, chosen.cost, [why, *notes]
 

@@ -215,21 +215,30 @@ class Lines:
 
 @contextmanager
 def fit_progress(
-    epochs: int, verbose: bool
+    epochs: int, verbose: bool, note: str = ""
 ) -> Iterator[tuple[Callable[[list[Epoch]], None], Callable[[int, int], None] | None]]:
-    """Show the progress of an embedder's `fit`: with a bar, in ten lines, or not at all.
+    """Show the progress of an embedder's `fit`: with a bar, in some lines, or not at all.
 
     Yields a function to call with each block of epochs, and one, or None, for the steps before
     the first epoch.
     """
     if not verbose:
         yield lambda block: None, None
-    elif not draws(console):
-        yield tenths(epochs), None
-    else:
-        with Screen() as screen:
-            screen.phase("preparing")
+        return
+    with Screen() as screen:
+        if note:
+            screen.note(note)
+        screen.phase("preparing")
+        if draws(console):
             yield lambda block: screen.epochs(block, epochs), screen.step
+            return
+        lines = tenths(epochs)
+
+        def tell(block: list[Epoch]) -> None:
+            screen.epochs(block, epochs)
+            lines(block)
+
+        yield tell, screen.step
 
 
 def tenths(epochs: int) -> Callable[[list[Epoch]], None]:

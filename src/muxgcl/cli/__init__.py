@@ -22,9 +22,6 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller (`>&-`)
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  (open to the end)
-    # read once, when torch is loaded: threads that spin while they wait for each other make an
-    # epoch many times slower where other programs use the cores too
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal shows \\xe9
