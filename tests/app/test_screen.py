@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,9 +14,12 @@ from typing import Any
 import pytest
 from cli_cases import FAST, TINY, ask, command_line
 from rich.console import Console
+from rich.progress import Progress
 
 from muxgcl.app import screen as screens
 from muxgcl.app.screen import Screen
+from muxgcl.app.show import say
+from muxgcl.cli import progress
 from muxgcl.runs.environment import human_time
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
@@ -36,7 +40,7 @@ def terminated(*given: Any, **more: Any) -> Any:
     [
         ("muxgcl.app.source.load", "loading", False),
         ("muxgcl.app.members.make_ready", "preparing", False),
-        ("muxgcl.methods.grace.Grace.prepare", "training", True),
+        ("muxgcl.methods.grace.Grace.prepare", "preparing the first epoch", True),
         ("muxgcl.app.judge.score", "scoring", True),
         ("muxgcl.app.judge.score_controls", "scoring controls", True),
         ("muxgcl.report.write_report", "writing the report", True),
@@ -129,7 +133,34 @@ def test_on_a_terminal_a_phase_shows_at_once(monkeypatch: pytest.MonkeyPatch) ->
         screen.phase("training")
         screen.step(3, 7)
         screen.epochs([Epoch(10, {"a": 2.5}, 2.8)], 10)
-    assert "10/10 loss 2.50 2.8 s" in told.getvalue().replace("\x1b[32m", "").replace("\x1b[0m", "")
+    seen = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", told.getvalue())
+    assert "10/10 loss 2.50 2.8 s an epoch" in seen
+    assert "?" not in seen  # of what has no number there is none
+
+
+def test_the_time_that_is_left_is_called_so() -> None:
+    column, bar = screens.TimeLeft(compact=True), Progress()
+    bar.add_task("training", total=100)
+    (task,) = bar.tasks
+    assert str(column.render(task)) == ""
+    now = iter(range(100))
+    task.get_time = lambda: float(next(now))
+    bar.start_task(task.id)
+    for done in (10, 20, 30):
+        bar.update(task.id, completed=done)
+    assert re.fullmatch(r"\d\d:\d\d left", str(column.render(task)))
+
+
+def test_sentences_break_between_words_and_paths_stay_whole() -> None:
+    path = "/a/folder/of/a/very/long/name/" + "x" * 40 + ".csv"
+    sentence = f"the quick brown fox reads the file {path} and goes on"
+    for terminal in (True, False):
+        told = io.StringIO()
+        say(sentence, Console(file=told, force_terminal=terminal, width=30, highlight=False))
+        lines = [line.strip() for line in told.getvalue().splitlines()]
+        assert " ".join(lines) == sentence
+        assert lines == [sentence] or (path in lines and len(lines) == 4)
+        assert (len(lines) > 1) == terminal
 
 
 def test_a_signal_elsewhere_has_its_status_too(
@@ -138,6 +169,66 @@ def test_a_signal_elsewhere_has_its_status_too(
     for stop, status in ((interrupted, 130), (terminated, 143)):
         monkeypatch.setattr("muxgcl.cli.use.run_info", stop)
         assert ask(capsys, "info", str(trained)) == (status, "", "muxgcl: stopped\n")
+        monkeypatch.setattr("muxgcl.report.read_run", stop)
+        line = "muxgcl: stopped while writing the report; nothing was written\n"
+        assert ask(capsys, "report", str(trained)) == (status, "", line)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_libraries_are_loaded_is_one_line(number: signal.Signals) -> None:
+    code = (
+        "import signal, sys; from muxgcl.cli import main\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name == 'muxgcl.cli.commands': signal.raise_signal({int(number)})\n"
+        "sys.meta_path.insert(0, Stop()); sys.argv = ['muxgcl', 'methods']; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": SOURCE},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (128 + number, "")
+    assert done.stderr == "muxgcl: stopped\n"
+
+
+def test_a_search_without_a_terminal_prints_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = io.StringIO()
+    plain = Console(file=told, force_terminal=False)
+    monkeypatch.setattr(screens, "console", plain)
+    monkeypatch.setattr(progress, "console", plain)
+    monkeypatch.setattr(screens, "FIRST_LINE", 0.01)
+    monkeypatch.setattr(screens, "NEXT_LINES", 0.01)
+    with progress.search_bar(3, ["a note"]) as bar:
+        bar.trial(0, "")
+        wait_for(lambda: "tuning: 0 of 3 trials done" in told.getvalue())
+        bar.block([Epoch(4, {"a": 2.5}, 2.0)])
+        wait_for(lambda: "done, trial 1: epoch 4, loss 2.500\n" in told.getvalue())
+        bar.trial(1, "best 80")
+        wait_for(lambda: "1 of 3 trials done, best 80, about " in told.getvalue())
+        bar.trial(3, "best 81")
+        wait_for(lambda: "3 of 3 trials done, best 81, scoring controls" in told.getvalue())
+    assert told.getvalue().startswith("a note\n")
+    said = told.getvalue()
+    time.sleep(0.05)
+    assert told.getvalue() == said
+
+
+def test_clusters_of_controls_stand_beside_the_methods(
+    own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "run")
+    words = ["run", *own, "--method", "sgc", "--splits", "2", "--no-report", "--out", out]
+    assert ask(capsys, *words)[0] == 0
+    status, text, _ = ask(capsys, "cluster", out, "--repeats", "2")
+    assert status == 0
+    names = [line.split("  ")[1] for line in text.splitlines() if line.startswith("  ")]
+    assert names == ["sgc", "raw features", "A X", "A^2 X", "X|AX|A^2X"]
+    assert "raw" not in ask(capsys, "cluster", out, "--clusters", "2")[1]  # not as many
 
 
 def wait_for(true: Any) -> None:
@@ -150,8 +241,8 @@ def wait_for(true: Any) -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (0.0278, "27.8 ms"), (2.78, "2.8 s"), (99.94, "99.9 s"), (125, "2 min 5 s"),
-        (7322, "2 h 2 min"),
+        (0.0278, "27.8 ms"), (0.9994, "999 ms"), (0.9996, "1.0 s"), (2.78, "2.8 s"),
+        (99.94, "99.9 s"), (99.96, "1 min 40 s"), (125, "2 min 5 s"), (7322, "2 h 2 min"),
     ],
 )  # fmt: skip
 def test_times_come_in_the_unit_that_a_person_would_use(seconds: float, words: str) -> None:

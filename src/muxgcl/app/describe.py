@@ -10,6 +10,7 @@ from muxgcl.app.observer import Observer
 from muxgcl.app.use import Folder
 from muxgcl.errors import UserError
 from muxgcl.evaluate import verdict
+from muxgcl.runs.fit import reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.scoring import summaries
 
@@ -33,8 +34,6 @@ def report_runs(
         >>> print(report_runs(["runs/mine"]))
         runs/mine/report.html
     """
-    from muxgcl.report import compare, read_run, save_figures, write_report  # slow to load
-
     observer, folders = observer or Observer(), [Path(run) for run in runs]
     if not folders:
         raise UserError("expected at least one run folder, got none")
@@ -43,17 +42,21 @@ def report_runs(
     for folder in folders:
         Run(folder).config()  # a folder that is no run is refused before any work
     observer.phase("report")
-    records = [read_run(folder) for folder in folders]
-    if len(records) == 1:
-        page = Run(folders[0]).report_file if out is None else Path(out)
-        write_report(records[0], page)
-    else:
-        page = Path("comparison.html") if out is None else Path(out)
-        compare(records, page)
+    with reporting_interrupts("writing the report", resumable=False):
+        from muxgcl.report import compare, read_run, save_figures, write_report  # slow to load
+
+        records = [read_run(folder) for folder in folders]
+        if len(records) == 1:
+            page = Run(folders[0]).report_file if out is None else Path(out)
+            write_report(records[0], page)
+        else:
+            page = Path("comparison.html") if out is None else Path(out)
+            compare(records, page)
     observer.wrote("report", page)
     if figures is not None:
-        for folder, record in zip(folders, records, strict=True):
-            save_figures(record, Path(figures) / ("" if len(folders) == 1 else folder.name))
+        with reporting_interrupts("drawing figures"):
+            for folder, record in zip(folders, records, strict=True):
+                save_figures(record, Path(figures) / ("" if len(folders) == 1 else folder.name))
         observer.wrote("figures", Path(figures))
     return page
 

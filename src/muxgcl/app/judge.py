@@ -16,7 +16,7 @@ from muxgcl.runs.environment import gpu_of
 from muxgcl.runs.fit import Fitted, Stopped, reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import Judging, score
+from muxgcl.runs.scoring import Judging, labels_of, score
 
 CONTROLS = 6  # at most
 
@@ -30,8 +30,9 @@ def score_stage(
     observer: Observer,
 ) -> dict[str, Any]:
     """Score the embeddings and keep the scores, with what a report draws beside them."""
-    observer.phase("scoring")
-    with reporting_interrupts("scoring"):
+    labelled = labels_of(asked.data) is not None
+    observer.phase("scoring" if labelled else "diagnosing")
+    with reporting_interrupts("scoring" if labelled else "measuring similarities"):
         scores, confusion = score(
             z.numpy(),
             asked.data,
@@ -96,9 +97,9 @@ def controls_stage(
 
 def report_stage(run: Run, observer: Observer) -> None:
     """Write report.html."""
-    from muxgcl.report import read_run, write_report  # draws, which takes seconds to load
-
     observer.phase("report")
     with reporting_interrupts("writing the report"):
+        from muxgcl.report import read_run, write_report  # draws, which takes seconds to load
+
         write_report(read_run(run.path), run.report_file)
     observer.wrote("report", run.report_file)

@@ -18,7 +18,10 @@ class Observer:
     """
 
     def phase(self, name: str) -> None:
-        """A phase begins: loading, estimating, preparing, training, scoring, controls or report."""
+        """A phase begins: loading, estimating, preparing, training, scoring, controls or report.
+
+        Without labels `diagnosing` stands for scoring: only similarities are measured.
+        """
 
     def step(self, done: int, total: int) -> None:
         """This many steps of a phase are done (estimating affinities, scoring controls)."""

@@ -1,5 +1,6 @@
 """The results of a run."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -73,16 +74,15 @@ class SeedsResult:
 
     @cached_property
     def scores(self) -> dict[str, Any]:
-        """Mean and spread of the seeds' means, for each measure that all of them have."""
-        found: dict[str, Any] = {}
-        parts = [one.scores for one in self.runs]
-        for protocol, measures in parts[0].items():
-            if protocol == "controls":
-                continue
-            for measure, value in measures.items():
-                if isinstance(value, dict) and "mean" in value:
-                    means = [one[protocol][measure]["mean"] for one in parts]
-                    found.setdefault(protocol, {})[measure] = summarise(means).to_dict()
+        """Mean and spread of the seeds' means, for each measure that all of them have.
+
+        `controls` holds the same for each control that all of them have.
+        """
+        found = _over_seeds([one.scores for one in self.runs])
+        controls = [one.scores.get("controls", {}) for one in self.runs]
+        shared = [name for name in controls[0] if all(name in one for one in controls)]
+        if shared:
+            found["controls"] = {n: _over_seeds([one[n] for one in controls]) for n in shared}
         return found
 
     @cached_property
@@ -98,3 +98,16 @@ class SeedsResult:
             "scores": self.scores,
             "verdict": None if self.verdict is None else self.verdict.to_dict(),
         }
+
+
+def _over_seeds(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """By protocol and measure, the mean and spread of the means that each of the parts has."""
+    found: dict[str, Any] = {}
+    for protocol, measures in parts[0].items():
+        if protocol == "controls" or any(protocol not in part for part in parts):
+            continue
+        for measure, value in measures.items():
+            if isinstance(value, dict) and "mean" in value:
+                means = [part[protocol][measure]["mean"] for part in parts]
+                found.setdefault(protocol, {})[measure] = summarise(means).to_dict()
+    return found

@@ -14,14 +14,16 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    Task,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.table import Column
+from rich.text import Text
 
 from muxgcl.app.observer import Observer
-from muxgcl.app.show import show_scores
+from muxgcl.app.show import say, show_scores
 from muxgcl.evaluate import Verdict
 from muxgcl.runs.environment import human_time
 from muxgcl.runs.loop import Epoch
@@ -37,6 +39,7 @@ WORDS = {
     "preparing": "preparing",
     "training": "training",
     "scoring": "scoring the embeddings",
+    "diagnosing": "measuring similarities",
     "controls": "scoring controls",
     "report": "writing the report",
 }
@@ -53,6 +56,23 @@ def draws(console: Console) -> bool:
     return True
 
 
+class Count(MofNCompleteColumn):
+    """So many of so many; nothing where nobody knows how many there are."""
+
+    def render(self, task: Task) -> Text:
+        """The text of the column."""
+        return Text() if task.total is None else super().render(task)
+
+
+class TimeLeft(TimeRemainingColumn):
+    """The time that is left, once it is known."""
+
+    def render(self, task: Task) -> Text:
+        """The text of the column."""
+        known = task.total is not None and task.time_remaining is not None and not task.finished
+        return super().render(task).append(" left") if known else Text()
+
+
 class Screen(Observer):
     """Shows phases, losses and notes on standard error, scores on standard output.
 
@@ -67,10 +87,10 @@ class Screen(Observer):
         self.bar = Progress(
             TextColumn("{task.description}", table_column=Column(no_wrap=True, min_width=8)),
             BarColumn(bar_width=24 if console.width > WIDE else 6),
-            MofNCompleteColumn(),
+            Count(),
             TextColumn("{task.fields[losses]}"),
             TextColumn("{task.fields[speed]}"),
-            TimeRemainingColumn(compact=True),
+            TimeLeft(compact=True),
             console=console,
             disable=quiet or not drawn,
         )
@@ -145,16 +165,16 @@ class Screen(Observer):
             completed=last.number,
             total=total,
             losses=losses,
-            speed=each,
+            speed=f"{each} an epoch",
         )
 
     def stopping(self, number: int) -> None:
         """Say at once that the signal was heard."""
-        console.print("stopping at the end of this epoch; the same signal again stops at once")
+        say("stopping at the end of this epoch; the same signal again stops at once", console)
 
     def note(self, text: str) -> None:
         """A sentence, dimmed."""
-        console.print(text, style="dim")
+        say(text, console, style="dim")
 
     def scores(self, method: str, scores: Mapping[str, Any], verdict: Verdict | None) -> None:
         """The table of scores, and whether training paid off."""
@@ -206,7 +226,7 @@ class Lines:
         while not self.over:
             left = self.due - time.monotonic()
             if left <= 0:
-                console.print(self.text, style="dim")
+                say(self.text, console, style="dim")
                 self.due = time.monotonic() + NEXT_LINES
                 continue
             self.changed.wait(min(left, threading.TIMEOUT_MAX))

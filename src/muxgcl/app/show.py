@@ -1,6 +1,7 @@
 """Scores and facts as a person reads them."""
 
 from collections.abc import Iterator, Mapping
+from textwrap import fill
 from typing import Any
 
 from rich.console import Console
@@ -20,6 +21,13 @@ PERCENT = ("accuracy", "macro_f1")
 OPTIMISTIC = "optimistic: the epoch was chosen on test nodes"
 
 
+def say(sentence: str, where: Console, style: str | None = None) -> None:
+    """Print a sentence: on a terminal broken between words, with paths whole; else in one line."""
+    if where.is_terminal:
+        sentence = fill(sentence, where.width, break_long_words=False, break_on_hyphens=False)
+    where.print(sentence, style=style, soft_wrap=True)
+
+
 def show_scores(
     method: str, scores: Mapping[str, Any], verdict: Mapping[str, Any] | None, where: Console
 ) -> None:
@@ -36,7 +44,7 @@ def show_scores(
         }
         where.print(_table(protocol, named, sign))
     if verdict is not None:
-        where.print(str(verdict["sentence"]).replace("±", sign))
+        say(str(verdict["sentence"]).replace("±", sign), where)
 
 
 def _figures(part: Any) -> dict[str, Mapping[str, Any]]:

@@ -314,7 +314,17 @@ def cluster_run(
         scores["clustering"] = {"clusters": clusters, **found.to_dict()}
         with trained.locked():
             trained.save_scores(scores)
+        scores |= _clustered_controls(trained, y, clusters)
         observer.scores(method, scores, None)
     save_table(path, ids, groups[:, None], names=["cluster"])
     observer.wrote("clusters", path)
     return Evaluated(trained.path, method, scores, path=path)
+
+
+def _clustered_controls(run: Run, y: Array, clusters: int) -> dict[str, Any]:
+    """The controls that were clustered with the run, where the clusters are as many as now."""
+    controls = run.scores().get("controls") or {}
+    if clusters != len(np.unique(y[y >= 0])):
+        return {}
+    parts = {name: part["clustering"] for name, part in controls.items() if "clustering" in part}
+    return {"controls": {n: {"clustering": part} for n, part in parts.items()}} if parts else {}

@@ -11,12 +11,13 @@ from contextlib import suppress
 from types import FrameType
 
 STOPPED = 128  # a status above it: a signal ended the command
+STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> None:
     """Run the command line and exit with its status.
 
-    torch is loaded here, which takes seconds; Ctrl-C in that time is one line as well. Standard
+    torch is loaded here, which takes seconds; a signal in that time is one line as well. Standard
     output is flushed here, so that a full disk is reported.
     """
     for name in ("stdout", "stderr"):
@@ -26,11 +27,12 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal shows \\xe9
     try:
-        before = signal.signal(signal.SIGINT, _leave)
+        before = {number: signal.signal(number, _leave) for number in STOPS}
         from muxgcl.cli import commands  # noqa: F401  (declares them, and loads torch)
         from muxgcl.cli.app import run
 
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         status = run(sys.argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -53,7 +55,7 @@ def main() -> None:
 def _leave(number: int, frame: FrameType | None) -> None:
     """End at once: an exception would have to pass through libraries that are half loaded."""
     os.write(2, b"muxgcl: stopped\n")
-    os._exit(130)
+    os._exit(STOPPED + number)
 
 
 def _forget_output() -> None:

@@ -67,9 +67,9 @@ def device_name(device: torch.device) -> str:
 
 def human_time(seconds: float) -> str:
     """A time in a unit that suits it."""
-    if seconds < 1:
+    if seconds < 0.9995:  # which rounds to 1000 ms
         return f"{1000 * seconds:.3g} ms"
-    if seconds < 100:
+    if seconds < 99.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

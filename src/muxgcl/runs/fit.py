@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -186,10 +186,15 @@ def train(
     begin = time.perf_counter()
     with seeded(plan.seed, device):
         set_random_state(ready.random, device)
-        if workers is None:
-            method.prepare(graph)
-        else:
-            distributed.prepare(workers, method, graph)
+        with (
+            nullcontext()
+            if run is None
+            else reporting_interrupts("preparing the first epoch", resumable=start is None)
+        ):
+            if workers is None:
+                method.prepare(graph)
+            else:
+                distributed.prepare(workers, method, graph)
         if not method.trainable:
             if run is not None:
                 if start is not None:

@@ -1,0 +1,26 @@
+"""Results of several seeds as one."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from muxgcl.app.result import Result, SeedsResult
+
+
+def seed(own: float, **controls: float) -> Result:
+    def part(mean: float) -> dict[str, Any]:
+        return {"holdout": {"accuracy": {"mean": mean, "std": 1.0, "n": 9}, "per_split": {}}}
+
+    named = {name: part(mean) for name, mean in controls.items()}
+    return cast(Result, SimpleNamespace(scores={**part(own), "controls": named}))
+
+
+def test_scores_over_seeds_have_the_controls_that_all_seeds_have() -> None:
+    found = SeedsResult((seed(80.0, raw=70.0, late=1.0), seed(84.0, raw=70.0))).scores
+    assert found["holdout"]["accuracy"]["mean"] == 82.0
+    assert found["holdout"]["accuracy"]["n"] == 2
+    assert list(found["controls"]) == ["raw"]
+    assert found["controls"]["raw"]["holdout"]["accuracy"] == {"mean": 70.0, "std": 0.0, "n": 2}
+
+
+def test_scores_over_seeds_without_controls_have_none() -> None:
+    assert list(SeedsResult((seed(80.0), seed(84.0))).scores) == ["holdout"]
