@@ -157,8 +157,8 @@ def test_rows_of_a_matrix_follow_a_graph_that_is_numbered(tmp_path: Path) -> Non
     found = muxgcl.embed(result.path, data, new_nodes=x, new_edges=np.array([[60], [0]]))
     assert found.ids.tolist() == [60, 61, 62]
     assert found.table.shape == (3, result.embedding.shape[1])
-    with pytest.raises(UserError, match="it was in memory, give it again"):
-        muxgcl.embed(result.path, new_nodes=x)
+    kept = muxgcl.embed(result.path, new_nodes=x, new_edges=np.array([[60], [0]]))
+    assert np.array_equal(kept.table, found.table)
     with pytest.raises(UserError, match="48"):
         muxgcl.embed(result.path, data, new_nodes=x[:, :5])
 

@@ -71,8 +71,10 @@ def test_the_runs_own_embeddings_and_clusters_need_no_other_file(
     assert ask(capsys, *words)[0] == 0
     nodes = (files / "nodes.csv").read_text().splitlines(keepends=True)
     (files / "nodes.csv").write_text("".join([*nodes[:-1], nodes[-1].replace("1.0", "0.0")]))
+    assert ask(capsys, "evaluate", str(out), "--splits", "2")[0] == 0  # the folder keeps its graph
+    (out / "graph.safetensors").unlink()
     status, _, err = ask(capsys, "evaluate", str(out))
-    assert (status, "has changed since" in err) == (2, True)
+    assert (status, "another graph than its files hold now" in err) == (2, True)
     shutil.rmtree(files)
     status, _, err = ask(capsys, "embed", str(out), "--features", "x.csv")
     assert (status, "--features belongs to a new graph" in err) == (2, True)

@@ -127,7 +127,7 @@ def test_a_zero_byte_anywhere_is_refused(tmp_path: Path) -> None:
 
 FILES = [
     "config.toml", "metrics.jsonl", "checkpoint.safetensors", "embeddings.npz", "nodes.npz",
-    "encoding.json", "scores.json", "diagnostics.json",
+    "graph.safetensors", "encoding.json", "scores.json", "diagnostics.json",
 ]  # fmt: skip
 
 

@@ -165,7 +165,7 @@ def test_a_run_that_trains_replaces_everything(
     trained = {"metrics.jsonl"} if method == "grace" else set()
     assert left == trained | {
         "config.toml", "checkpoint.safetensors", "embeddings.npz", "nodes.npz", "encoding.json",
-        "mine.txt",
+        "graph.safetensors", "mine.txt",
     }  # fmt: skip
     assert Run(run).config()["run"]["seed"] == 7
     assert len(Run(run).metrics()) == len(trained)

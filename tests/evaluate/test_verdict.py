@@ -101,7 +101,7 @@ def test_five_seeds_have_an_interval_and_four_have_none() -> None:
 
 
 def test_scores_without_splits_or_of_other_splits_are_not_paired() -> None:
-    assert split_accuracies(part([1.0], 4)) == (4, [1.0])
+    assert split_accuracies(part([1.0], 4)) == ((4, None), [1.0])
     for nothing in (None, 3, {}, {"per_split": 5}, {"per_split": {"accuracy": []}}):
         assert split_accuracies(nothing) is None
     own = {"holdout": part([80.0, 82.0], 0)}

@@ -216,6 +216,7 @@ def test_every_file_of_a_run_has_the_name_that_the_docs_say(tmp_path: Path) -> N
         "observed_file": "observed.jsonl",
         "embeddings_file": "embeddings.npz",
         "nodes_file": "nodes.npz",
+        "graph_file": "graph.safetensors",
         "scores_file": "scores.json",
         "diagnostics_file": "diagnostics.json",
         "encoding_file": "encoding.json",

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.preprocessing import normalize
@@ -16,11 +17,12 @@ from muxgcl import MuxGCL, Observer, UserError
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.runs import committee, compress
-from muxgcl.runs.committee import with_output
+from muxgcl.runs.committee import fit_members, with_output
 from muxgcl.runs.compress import learn_map
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.work import embedding_width
 
 OPTIONS = replace(SCORED, epochs=4, controls=False)
 
@@ -52,6 +54,34 @@ def test_mux_hop_has_1024_columns_a_member_unless_fewer_are_read_out_or_others_a
     assert width(width=columns // 3 + 1) == 1024
     three = Plan.make("mux-hop", "best", overrides={"width": 1024}, graph=graph, members=3)
     assert with_output(three, graph).output_width == 3072
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("convolutions", [0, 1])
+def test_columns_of_directed_and_typed_edges_are_counted(directed: bool, convolutions: int) -> None:
+    edges = [(i, (i * 7 + 1) % 30) for i in range(30)] + [(i, (i + 3) % 30) for i in range(30)]
+    frame = pd.DataFrame(edges, columns=["source", "target"]).assign(kind=["a", "b"] * 30)
+    loaded = muxgcl.load(
+        frame, features=np.eye(30), edge_type_column="kind", directed=directed, scale=False
+    )
+    graph = Graph.from_data(loaded.tensors)
+    settings = {"hidden": 8, "width": 8, "projection": 8, "affinity": "none", "epochs": 1}
+    settings |= {"convolutions": convolutions, "readout_features": 0.5, "readout_raw": 0.5}
+    plan = Plan.make("mux-hop", "quick", "toy", settings, device="cpu", members=2)
+    assert plan.settings.readout == "all"
+    made, table, _ = fit_members(plan, graph)
+    assert made.output is None
+    assert embedding_width(plan, graph) == table.shape[1]
+
+
+def test_a_directed_graph_has_the_default_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = [(i, (i * 7 + 1) % 30) for i in range(30)]
+    graph = Graph.from_data(muxgcl.load(edges, features=np.eye(30), directed=True).tensors)
+    plan = Plan.make("mux-hop", "quick", "toy", {"width": 8, "readout_raw": 0.0}, device="cpu")
+    undirected = replace(graph, kinds=None)
+    monkeypatch.setattr(committee, "WIDTH", embedding_width(plan, undirected))
+    assert with_output(plan, undirected).output_width is None
+    assert with_output(plan, graph).output_width == committee.WIDTH
 
 
 def test_a_run_and_the_estimator_compress_wide_readouts_alike(

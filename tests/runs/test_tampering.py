@@ -319,3 +319,29 @@ def test_a_reader_believes_no_size(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "x.json").write_text(json.dumps({"a": "b" * 400}))
     with pytest.raises(UserError, match="would take"):
         read_json(tmp_path / "x.json", table_of(text))
+
+
+BAD_GRAPHS = [
+    ({"edge_index": torch.tensor([[0, 9], [9, 0]])}, "edge_index does not fit"),
+    ({"edge_index": torch.tensor([[0.0], [1.0]])}, "edge_index does not fit"),
+    ({"x": torch.ones(2, 2)}, "x does not fit a graph of 3 nodes"),
+    ({"x": torch.full((3, 2), float("nan"))}, "x does not fit"),
+    ({"edge_weight": torch.ones(7)}, "edge_weight does not fit"),
+    ({"train_mask": torch.ones(3)}, "train_mask does not fit"),
+    ({"strange": torch.ones(3)}, "strange does not fit"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), BAD_GRAPHS)
+def test_a_kept_graph_of_another_shape_is_named_with_its_tensor(
+    run: Run, change: dict[str, torch.Tensor], words: str
+) -> None:
+    good = {"x": torch.ones(3, 2), "edge_index": torch.tensor([[0, 1], [1, 0]])}
+    run.save_graph(good, features=2)
+    assert run.graph(3) is not None
+    run.save_graph(good | change, features=2)
+    with pytest.raises(UserError, match=words):
+        run.graph(3)
+    run.save_graph({"x": torch.ones(3, 2)}, features=2)
+    with pytest.raises(UserError, match="edge_index is missing"):
+        run.graph(3)

@@ -58,6 +58,14 @@ def score_stage(
     return scores
 
 
+def save_confusion(run: Run, confusion: Any) -> None:
+    """Put the confusion of other labels in the place of the earlier one."""
+    found = {name: part for name, part in run.diagnostics().items() if name != "confusion"}
+    if confusion is not None:
+        found["confusion"] = confusion.tolist()
+    write_text(run.diagnostics_file, json.dumps(found) + "\n")
+
+
 def controls_stage(
     run: Run,
     plan: Plan,

@@ -14,12 +14,12 @@ from torch import Tensor
 from muxgcl.app.begin import as_begun, begin, refuse_foreign, width_as_begun
 from muxgcl.app.budget import Budget
 from muxgcl.app.judge import controls_stage, report_stage, score_stage
+from muxgcl.app.kept import save_encoding, save_graph, save_nodes
 from muxgcl.app.members import members_stage, paper_protocol, ready_for, train_beside
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
 from muxgcl.app.prepare import Job, prepare
 from muxgcl.app.result import Result, SeedsResult
-from muxgcl.app.source import save_encoding, save_nodes
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol, Verdict, verdict
 from muxgcl.io.load import Loaded
@@ -163,7 +163,7 @@ def _run_one(
         fitted, z = members_stage(job, ready, run, paper, start)
         if (told := collapsed(z)) is not None:
             observer.note(told)
-        save_stage(run, job.loaded, z)
+        save_stage(run, job.loaded, z, keep_graph=not job.source.is_dataset)
         observer.wrote("embeddings", run.embeddings_file)
         scores = _score(job, plan, run, fitted, z, paper) if options.score else {}
         judged = verdict(plan.method, scores, asdict(plan.settings))
@@ -208,11 +208,13 @@ def _result(
     )
 
 
-def save_stage(run: Run, loaded: Loaded, z: Tensor) -> None:
-    """Keep the embeddings, and what a report and a later graph need."""
+def save_stage(run: Run, loaded: Loaded, z: Tensor, *, keep_graph: bool = True) -> None:
+    """Keep the embeddings, and what a report, a later graph and new nodes need."""
     run.save_embeddings(loaded.ids, z)
     save_nodes(run, loaded)
     save_encoding(run, loaded)
+    if keep_graph:
+        save_graph(run, loaded)
 
 
 def _score(

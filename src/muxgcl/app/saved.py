@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from muxgcl.app.begin import refuse_foreign
-from muxgcl.app.source import save_nodes
+from muxgcl.app.kept import save_graph, save_nodes
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.encode import Encoding
@@ -61,7 +61,7 @@ class Trained:
 def save_trained(
     trained: Trained, folder: Path, loaded: Loaded | None = None, *, overwrite: bool = False
 ) -> None:
-    """Write a run folder; with the training graph also what a report shows of its nodes."""
+    """Write a run folder; with the training graph also what a report and new nodes need."""
     run, plan = Run(folder), trained.plan
     refuse_foreign(run)
     if run.exists and not overwrite:
@@ -88,6 +88,7 @@ def save_trained(
             write_text(run.encoding_file, json.dumps(encoding.as_dict()) + "\n")
         if loaded is not None:
             save_nodes(run, loaded)
+            save_graph(run, loaded)
 
 
 def load_trained(folder: Path, device: str = "auto") -> Trained:

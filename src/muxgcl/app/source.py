@@ -1,26 +1,22 @@
 """Where a graph comes from: a dataset's name, a user's files, or an object in memory."""
 
-import json
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
+from muxgcl.app.kept import kept_graph, with_kept_labels, with_labels
 from muxgcl.app.options import LoadOptions
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import DATASETS, open_dataset
-from muxgcl.io.files import write_atomically, write_text
+from muxgcl.io.leaks import label_leaks
 from muxgcl.io.load import Encoding, Loaded, load
-from muxgcl.io.nodes import classes, joined_labels
+from muxgcl.io.nodes import NodeTable, classes, joined_labels, no_numbers
 from muxgcl.io.roles import NodeColumns
 from muxgcl.io.sources import read_nodes
-from muxgcl.runs import scoring
 from muxgcl.runs.folder import Run
 from muxgcl.runs.settings import unknown_name
 from muxgcl.tensors import Tensors
@@ -134,6 +130,27 @@ def source_like(tables: Mapping[str, Any], graph: Any, options: LoadOptions) -> 
     )
 
 
+def source_again(tables: Mapping[str, Any], graph: Any, options: LoadOptions) -> Source:
+    """The run's own graph, given again: columns and files are the run's where none are named.
+
+    A table of labels, and its columns, are no part of the graph.
+    """
+    if options.labels is not None:
+        options = replace(options, labels=None, label_column=None)
+    if not isinstance(graph, str | Path) or "graph" not in tables.get("source", {}):
+        return source_like(tables, graph, options)
+    own = Source.from_table(tables["source"], options.data_root).options
+    if (again := Source(graph)).is_dataset:
+        return replace(again, options=replace(options, data_root=own.data_root))
+    if own.labels is not None and not Path(own.labels).exists():
+        own = replace(own, labels=None, label_column=None)
+    if Path(graph).is_dir():  # which brings its features
+        own = replace(own, features=None)
+    elif options.features is None and own.features is not None and not Path(own.features).exists():
+        raise UserError(f"{own.features}, the run's features, is gone: --features names it anew")
+    return Source(graph, replace(own, **options.given()))
+
+
 def known(tensors: Tensors) -> Loaded:
     """A benchmark graph as the loader returns a user's."""
     return Loaded(
@@ -148,27 +165,61 @@ def known(tensors: Tensors) -> Loaded:
 def graph_of_run(
     run: Run, graph: Any = None, options: LoadOptions | None = None
 ) -> tuple[Loaded, Graph]:
-    """The graph that a run was trained on, from where it came or as given; it must be the same.
+    """The graph that a run was trained on: as given, as its folder keeps it, or from its files.
 
-    Labels may be given anew: they have no part in training.
+    It must be the same to the bit. Labels may be given anew: they have no part in training.
     """
-    tables = run.config()
-    options = options or LoadOptions()
+    tables, options = run.config(), options or LoadOptions()
     if graph is not None:
-        source = Source(graph, replace(options, labels=None))
-    elif "graph" in tables.get("source", {}):
-        source = Source.from_table(tables["source"], options.data_root)
+        loaded = source_again(tables, graph, options).open(run.encoding())
+    elif (kept := kept_graph(run)) is not None:
+        loaded = kept
     else:
-        raise UserError(
-            f"{run.config_file} does not say where the graph came from: it was in memory, "
-            "give it again"
-        )
-    loaded = source.open()
+        loaded = _own_source(run, tables, options).open()
     tensors = Graph.from_data(loaded.tensors)
-    before = tables.get("data", {}).get("fingerprint")
-    if before not in (None, graph_fingerprint(tensors)):
-        raise UserError(f"the graph that {run.path} was trained on has changed since")
-    return loaded if options.labels is None else relabelled(loaded, options), tensors
+    before = tables.get("data", {})
+    if before.get("fingerprint") not in (None, graph_fingerprint(tensors)):
+        which = f"{run.path} was trained on another graph than"
+        raise UserError(
+            f"{which} the one given: {other_graph(before, tensors)}"
+            if graph is not None
+            else f"{which} its files hold now: {other_graph(before, tensors)}; {GIVE_AGAIN}"
+        )
+    if options.labels is not None:
+        return relabelled(loaded, options), tensors
+    if graph is None or "y" not in loaded.tensors:
+        loaded = with_kept_labels(run, loaded)
+    return loaded, tensors
+
+
+GIVE_AGAIN = "give the graph again (GRAPH after the run's folder, --features and its columns)"
+
+
+def _own_source(run: Run, tables: Mapping[str, Any], options: LoadOptions) -> Source:
+    """Where the run's graph came from."""
+    if "graph" not in tables.get("source", {}):
+        raise UserError(f"{run.path} keeps no graph, and its own was in memory: {GIVE_AGAIN}")
+    source = Source.from_table(tables["source"], options.data_root)
+    files = [] if source.is_dataset else [source.graph]
+    files += [file for file in (source.options.features, source.options.labels) if file is not None]
+    if gone := [file for file in files if not Path(file).exists()]:
+        raise UserError(f"{run.path} was trained on {gone[0]}, which is gone: {GIVE_AGAIN}")
+    return source
+
+
+def other_graph(before: Mapping[str, Any], graph: Graph) -> str:
+    """In which counts a graph differs from the one that config.toml tells of."""
+    now = {
+        "nodes": graph.num_nodes,
+        "edges": len(graph.adjacency.col) - graph.num_nodes,
+        "features": graph.num_features,
+    }
+    differ = [
+        f"{count:,} {name} instead of {before[name]:,}"
+        for name, count in now.items()
+        if before.get(name, count) != count
+    ]
+    return ", ".join(differ) or "as many nodes, edges and features, but other ones"
 
 
 def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:
@@ -176,37 +227,21 @@ def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:
     columns = NodeColumns(options.id_column, options.label_column, features=False)
     table = read_nodes(options.labels, "the labels", columns, options.header)
     ids = loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist()
-    return with_labels(loaded, *classes(joined_labels(table, ids, "the graph")))
+    y, names = classes(joined_labels(table, ids, "the graph"))
+    notes = [*loaded.notes, *table.notes, *label_leaks(_features_of(loaded), y, names)]
+    return replace(with_labels(loaded, y, names), notes=notes)
 
 
-def with_labels(loaded: Loaded, y: NDArray[np.int64], names: list[str] | None) -> Loaded:
-    """The same graph with these classes, -1 for none."""
-    tensors = copy(loaded.tensors)
-    tensors.y = torch.from_numpy(y)
-    return replace(loaded, tensors=tensors, label_names=names)
-
-
-def save_nodes(run: Run, loaded: Loaded) -> None:
-    """Labels, edges and other columns of the nodes, for the report."""
-    # the prefix keeps a user's names apart from ours and from savez's own arguments
-    arrays: dict[str, Any] = {
-        f"column:{name}": np.asarray(values) for name, values in loaded.columns.items()
-    }
-    arrays["edge_index"] = loaded.tensors.edge_index.cpu().numpy().astype(np.int32)
-    y = scoring.labels_of(loaded.tensors)
-    if y is not None:
-        arrays["label"] = y
-        if loaded.label_names is not None:
-            arrays["label_names"] = np.asarray(loaded.label_names)
-    write_atomically(run.nodes_file, lambda file: np.savez_compressed(file, **arrays))
-
-
-def save_encoding(run: Run, loaded: Loaded) -> None:
-    """How columns became features, so that a later graph's become the same ones."""
-    if loaded.encoding.numbers or loaded.encoding.categories:
-        write_text(run.encoding_file, json.dumps(loaded.encoding.as_dict()) + "\n")
-
-
-def saved_encoding(run: Run) -> Encoding | None:
-    """What `save_encoding` wrote, or None for a benchmark graph."""
-    return run.encoding()
+def _features_of(loaded: Loaded) -> NodeTable:
+    """The columns that became features, as they were read."""
+    encoding, columns = loaded.encoding, loaded.columns
+    numbers = [name for name in encoding.numbers if name in columns]
+    return NodeTable(
+        name="the graph",
+        ids=loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist(),
+        numbers=np.stack([columns[name] for name in numbers], 1)
+        if numbers
+        else no_numbers(len(loaded.ids)),
+        number_names=numbers,
+        text={name: columns[name].tolist() for name in encoding.categories if name in columns},
+    )

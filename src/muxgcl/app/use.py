@@ -1,7 +1,7 @@
 """Uses of a finished run: embed, evaluate, predict links, cluster."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from muxgcl.app.begin import check_kinds
-from muxgcl.app.judge import controls_stage
+from muxgcl.app.judge import controls_stage, save_confusion
+from muxgcl.app.kept import kept_nodes, save_labels
 from muxgcl.app.new_nodes import columns_of_run, grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
-from muxgcl.app.source import graph_of_run, save_nodes, saved_encoding, source_like, with_labels
+from muxgcl.app.source import graph_of_run, relabelled, source_like
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
@@ -31,6 +32,7 @@ from muxgcl.runs.scoring import (
     Judging,
     check_scoring,
     cluster_scores,
+    labels_of,
     score,
     summaries,
 )
@@ -66,7 +68,7 @@ def embed(
     Args:
         run: a run folder.
         graph: whatever `muxgcl.load` takes, with the features that the run was trained on. With
-            `new_nodes`, the run's graph, where the folder does not say where it came from.
+            `new_nodes`, the run's graph, where the folder does not keep it and its files are gone.
         new_nodes: a table of nodes that the run's graph lacks, with the same columns: they alone
             are embedded.
         new_edges: an edge list of their links; a node needs none.
@@ -99,14 +101,16 @@ def embed(
     else:
         observer.phase("loading")
         if new_nodes is not None:
-            own, _ = graph_of_run(trained, graph, LoadOptions(data_root=load.data_root))
-            found = grown(own, new_nodes, new_edges, columns_of_run(tables, load, new_edges))
+            alone = LoadOptions(data_root=load.data_root)
+            own, _ = graph_of_run(trained, graph, alone if graph is None else load)
+            of_new = load if graph is None else replace(load, features=None, labels=None)
+            found = grown(own, new_nodes, new_edges, columns_of_run(tables, of_new, new_edges))
             tensors, ids, notes = Graph.from_data(found.tensors), found.ids, found.notes
         elif graph is None:  # stopped before its end
             loaded, tensors = graph_of_run(trained, options=load)
             ids, notes = loaded.ids, loaded.notes
         else:
-            loaded = source_like(tables, graph, load).open(saved_encoding(trained))
+            loaded = source_like(tables, graph, load).open(trained.encoding())
             tensors, ids, notes = Graph.from_data(loaded.tensors), loaded.ids, loaded.notes
         wanted = tables.get("data", {}).get("features")
         if wanted is None:
@@ -176,8 +180,10 @@ def evaluate_run(
 
     Args:
         run: a run folder; its scores are added to it.
-        graph: the run's graph, where the folder does not say where it came from.
-        load: `labels` (with `label_column`, `id_column`) gives labels that the run did not have.
+        graph: the run's graph, where the folder does not keep it and its files are gone; without
+            controls it is not needed.
+        load: `labels` (with `label_column`, `id_column`) gives labels that the run did not have;
+            scores of other labels are dropped. Else columns and files of the graph.
         protocols: "holdout" (the default) or "public".
         splits: how many random splits "holdout" takes.
         split_seed: of the splits.
@@ -191,33 +197,45 @@ def evaluate_run(
     """
     trained, load, observer = Run(Path(run)), load or LoadOptions(), observer or Observer()
     plan = Plan.from_tables(trained.config())
-    observer.phase("loading")
-    loaded, tensors = graph_of_run(trained, graph, load)
-    if "y" not in loaded.tensors and (kept := trained.labels()) is not None:  # given before
-        loaded = with_labels(loaded, kept, None)
-    ids, z = trained.embeddings()
-    if not np.array_equal(ids, loaded.ids):
-        raise UserError(f"the embeddings in {trained.path} are not of the graph that it names")
     asked = protocols or ("holdout",)
     if "paper" in asked:
         raise UserError("protocol paper looks at epochs of training: ask for it in `muxgcl run`")
-    for note in check_scoring(loaded.tensors, asked, splits):
+    if graph is None and load.labels is None and (extra := list(load.given())):
+        what = extra[0].replace("_", "-")
+        raise UserError(f"--{what} is of a graph or of --labels, and neither is given")
+    observer.phase("loading")
+    ids, z = trained.embeddings()
+    tensors = None
+    if controls or graph is not None or "public" in asked:
+        loaded, tensors = graph_of_run(trained, graph, load)
+        if not np.array_equal(ids, loaded.ids):
+            raise UserError(f"the embeddings in {trained.path} are not of the graph that it names")
+    else:
+        loaded = kept_nodes(trained, ids)
+        loaded = loaded if load.labels is None else relabelled(loaded, load)
+    for note in [*loaded.notes, *check_scoring(loaded.tensors, asked, splits)]:
         observer.note(note)
     with trained.locked():
         observer.phase("scoring")
         with reporting_interrupts("scoring", resumable=False):
-            scores, _ = score(
+            scores, confusion = score(
                 z, loaded.tensors, asked, splits=splits, split_seed=split_seed, clusterings=0
             )
-        trained.save_scores(scores)
-        if load.labels is not None:
-            save_nodes(trained, loaded)
-        if controls:
+        changed = not _equal(trained.labels(), labels_of(loaded.tensors))
+        trained.save_scores(scores, other_labels=changed)
+        if changed:
+            save_labels(trained, loaded)
+            save_confusion(trained, confusion)
+        if controls and tensors is not None:
             how = Judging(loaded.tensors, asked, splits, split_seed)
             scores |= controls_stage(trained, plan, tensors, how, observer, clusters=False)
         judged = verdict(plan.method, scores, asdict(plan.settings))
     observer.scores(plan.method, scores, judged)
     return Evaluated(trained.path, plan.method, scores, judged)
+
+
+def _equal(one: Array | None, two: Array | None) -> bool:
+    return np.array_equal(one, two) if one is not None and two is not None else one is two
 
 
 def predict_links(
@@ -233,7 +251,7 @@ def predict_links(
 
     Args:
         run: a run folder; its scores are added to it.
-        graph: the run's graph, where the folder does not say where it came from.
+        graph: the run's graph, where the folder does not keep it and its files are gone.
         load: columns and files of that graph.
         repeats: how often to hide other edges and train again.
         seed: of the first hiding.

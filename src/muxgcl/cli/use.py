@@ -9,7 +9,6 @@ import typer
 from rich.table import Table
 
 from muxgcl.app import (
-    LoadOptions,
     cluster_run,
     evaluate_run,
     export_onnx,
@@ -132,6 +131,13 @@ class Task(StrEnum):
 @app.command()
 def evaluate(
     run: o.RunFolder,
+    graph: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="GRAPH",
+            help="The graph of the run, where its folder keeps none and its files are gone.",
+        ),
+    ] = None,
     task: Annotated[
         Task,
         typer.Option(
@@ -150,6 +156,14 @@ def evaluate(
     label_column: f.LabelColumn = None,
     id_column: f.IdColumn = None,
     data_root: f.DataRoot = None,
+    features: f.FeaturesFile = None,
+    source: f.SourceColumn = None,
+    target: f.TargetColumn = None,
+    weight: f.WeightColumn = None,
+    edge_type: f.EdgeTypeColumn = None,
+    directed: f.Directed = None,
+    header: f.Header = None,
+    exclude: f.Exclude = None,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
 ) -> None:
@@ -157,17 +171,31 @@ def evaluate(
 
     --labels names a file of labels that the run did not have.
     """
-    load = LoadOptions(
-        data_root=data_root, labels=labels, label_column=label_column, id_column=id_column
+    load = f.load_options(
+        data_root=data_root,
+        features=features,
+        labels=labels,
+        label_column=label_column,
+        id_column=id_column,
+        source=source,
+        target=target,
+        weight=weight,
+        edge_type=edge_type,
+        directed=directed,
+        header=header,
+        exclude=exclude,
     )
     with Screen(quiet=quiet, as_json=as_json) as screen:
         if task is Task.link:
             if protocol or controls:
                 raise UserError("--protocol and --controls are of task node, not of task link")
-            found = predict_links(run, load=load, repeats=repeats, seed=split_seed, observer=screen)
+            found = predict_links(
+                run, graph, load=load, repeats=repeats, seed=split_seed, observer=screen
+            )
         else:
             found = evaluate_run(
                 run,
+                graph,
                 load=load,
                 protocols=None if protocol is None else tuple(p.value for p in protocol),
                 splits=splits,

@@ -92,11 +92,12 @@ Accuracies = tuple[Any, list[float]] | None
 
 
 def split_accuracies(part: Any) -> Accuracies:
-    """Which splits, and the accuracy on each of them."""
+    """Which splits of which labels, and the accuracy on each of them."""
     per_split = part.get("per_split") if isinstance(part, Mapping) else None
     if not isinstance(per_split, Mapping) or not per_split.get("accuracy"):
         return None
-    return per_split.get("split_seed"), list(per_split["accuracy"])
+    mark = per_split.get("split_seed"), per_split.get("labels")
+    return mark, list(per_split["accuracy"])
 
 
 def _shared(

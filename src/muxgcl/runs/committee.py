@@ -119,7 +119,7 @@ def check_output(plan: Plan, ready: Ready) -> None:
     """Refuse a width beyond what is read out, before anything is trained."""
     if plan.output_width is None or not ready.method.inductive:  # others embed once trained
         return
-    if plan.method in COUNTED and ready.graph.kinds is None:
+    if plan.method in COUNTED:
         columns = embedding_width(plan, ready.graph)
     else:
         columns = plan.members * embed(ready.method, ready.graph).shape[1]

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from muxgcl.errors import UserError
+from muxgcl.io.load import MASKS
 from muxgcl.io.npz import Npz
 from muxgcl.io.schema import (
     Check,
@@ -115,8 +118,8 @@ _summary = fields({"mean": number(), "std": number(0), "n": _positive}, "mean")
 
 
 def _per_split(value: Any, place: str) -> None:
-    """Accuracies and the seed of the splits, which a verdict pairs."""
-    fields({"accuracy": list_of(number(0, 100))})(value, place)
+    """Accuracies and the marks of splits and labels, by which a verdict pairs them."""
+    fields({"accuracy": list_of(number(0, 100)), "labels": text})(value, place)
     if (seed := value.get("split_seed")) is not None:
         _seed(seed, f"{place}.split_seed")
 
@@ -206,6 +209,41 @@ def read_nodes(path: Path) -> dict[str, Array]:
             raise refuse(length, f"{path}: {name}", f"{max(nodes.values()):,} values, one a node")
     _check_labels(path, found)
     return found
+
+
+_graph = fields(
+    {"features": _count, "directed": flag, "edge_types": list_of(text)},
+    "features",
+)
+
+
+def check_graph(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any], nodes: int) -> None:
+    """A kept graph: each tensor has the type and shape that so many nodes ask for."""
+    _graph(facts, str(path))
+    features, edges = facts["features"], tensors.get("edge_index", torch.empty(0)).shape[-1]
+    entries = tensors["x_value"].shape[0] if "x_value" in tensors else 0
+    expected: dict[str, tuple[torch.dtype, list[int], int]] = {  # type, shape, and bound
+        "edge_index": (torch.int64, [2, edges], nodes),
+        "x": (torch.float32, [nodes, features], 0),
+        "x_row": (torch.int64, [entries], nodes),
+        "x_column": (torch.int64, [entries], features),
+        "x_value": (torch.float32, [entries], 0),
+        "edge_weight": (torch.float32, [edges], 0),
+        "edge_parts": (torch.float32, [max(1, len(facts.get("edge_types", ()))), edges], 0),
+        **dict.fromkeys(MASKS, (torch.bool, [nodes], 0)),
+    }
+    parts = ("x",) if "x" in tensors else ("x_row", "x_column", "x_value")
+    if missing := [name for name in ("edge_index", *parts) if name not in tensors]:
+        raise UserError(f"{path}: {missing[0]} is missing")
+    for name, tensor in tensors.items():
+        kind, shape, bound = expected.get(name, (None, [], 0))
+        good = tensor.dtype == kind and [*tensor.shape] == shape
+        if good and bound and tensor.numel():
+            good = int(tensor.min()) >= 0 and int(tensor.max()) < bound
+        if good and kind == torch.float32:
+            good = bool(tensor.isfinite().all())
+        if not good:
+            raise UserError(f"{path}: {name} does not fit a graph of {nodes:,} nodes")
 
 
 def _check_labels(path: Path, found: dict[str, Array]) -> None:

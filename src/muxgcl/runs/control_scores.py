@@ -12,7 +12,7 @@ from muxgcl.graph import Features, Graph
 from muxgcl.runs.embedding import embed_blocks, gathered, picked_rows
 from muxgcl.runs.environment import gpu_of, pick_device
 from muxgcl.runs.plan import Plan, build, find_method
-from muxgcl.runs.scoring import labels_of, probe_dict, score, splits_of
+from muxgcl.runs.scoring import labels_hash, labels_of, probe_dict, score, splits_of
 from muxgcl.seeding import seeded
 from muxgcl.shapes import Array
 from muxgcl.sparse import Csr
@@ -59,9 +59,10 @@ def score_controls(
         )
         del table  # before the next is made
         yield name, found
+    mark = labels_hash(y)
     yield (
         MAJORITY,
-        {name: probe_dict(majority(y, parts), split_seed) for name, parts in asked.items()},
+        {name: probe_dict(majority(y, parts), split_seed, mark) for name, parts in asked.items()},
     )
 
 

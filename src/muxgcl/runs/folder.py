@@ -43,6 +43,7 @@ FILES = (
     "embeddings.npz",
     "embedded.npz",
     "nodes.npz",
+    "graph.safetensors",
     "encoding.json",
     "scores.json",
     "diagnostics.json",
@@ -75,6 +76,7 @@ class Run:
         self.observed_file = path / "observed.jsonl"
         self.embeddings_file = path / "embeddings.npz"
         self.nodes_file = path / "nodes.npz"
+        self.graph_file = path / "graph.safetensors"
         self.scores_file = path / "scores.json"
         self.diagnostics_file = path / "diagnostics.json"
         self.encoding_file = path / "encoding.json"
@@ -280,9 +282,25 @@ class Run:
         """One class a node, -1 for none; None where no node has a label."""
         return self.nodes().get("label")
 
-    def save_scores(self, scores: Mapping[str, Any]) -> None:
-        """Scores, added to those of earlier evaluations."""
-        write_text(self.scores_file, json.dumps({**self.scores(), **scores}, indent=2) + "\n")
+    def save_graph(self, tensors: Mapping[str, Tensor], **facts: Any) -> None:
+        """The graph that was trained on, in the order of the embeddings, with a checksum."""
+        content = _tensors(tensors, facts)
+        write_atomically(self.graph_file, lambda file: file.write(content))
+
+    def graph(self, nodes: int) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """What `save_graph` wrote of so many nodes; None where the graph was not kept."""
+        if not self.graph_file.is_file():
+            return None
+        tensors, facts = _read_tensors(self.graph_file)
+        contents.check_graph(self.graph_file, tensors, facts, nodes)
+        return tensors, facts
+
+    def save_scores(self, scores: Mapping[str, Any], *, other_labels: bool = False) -> None:
+        """Scores, added to those of earlier evaluations; of other labels, in place of them."""
+        before = self.scores()
+        if other_labels:
+            before = {name: part for name, part in before.items() if name == "link"}
+        write_text(self.scores_file, json.dumps({**before, **scores}, indent=2) + "\n")
 
     def scores(self) -> dict[str, Any]:
         """The scores so far."""

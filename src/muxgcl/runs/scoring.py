@@ -1,5 +1,6 @@
 """From embeddings and labels to the scores that a run keeps."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from muxgcl.evaluate import (
 )
 from muxgcl.evaluate.development import report_labels
 from muxgcl.evaluate.probe import COUNTED, STRENGTHS
+from muxgcl.io.load import MASKS
 from muxgcl.io.safety import check_size
 from muxgcl.shapes import Array
 from muxgcl.tensors import AnyData
@@ -29,7 +31,6 @@ PROTOCOLS = ("holdout", "holdout-all", "public", "paper")
 MOST_SPLITS = 10_000
 PROBE_WIDTH = 512  # of an embedding, as far as memory is reckoned before there is one
 REPEATS = 5  # independent runs of k-means
-MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,6 +160,7 @@ def score(
     y = labels_of(data)
     if y is None:
         return scores, confusion
+    labels = labels_hash(y)
     y = y if rows is None else y[rows]
     for protocol in protocols:
         if protocol == "paper":
@@ -166,7 +168,7 @@ def score(
         parts = splits_of(data, protocol, splits, split_seed)
         parts = parts if rows is None else [among(part, rows) for part in parts]
         result = probe(z, y, parts, device=device)
-        scores[protocol] = probe_dict(result, split_seed)
+        scores[protocol] = probe_dict(result, split_seed, labels)
         confusion = result.confusion if confusion is None else confusion
     if clusterings:
         found = cluster_scores(z, y, repeats=clusterings, seed=split_seed)
@@ -185,9 +187,15 @@ def cluster_scores(
     return cluster(z, judged, clusters=count, repeats=repeats, seed=seed)
 
 
-def probe_dict(result: ProbeResult, split_seed: int) -> dict[str, Any]:
-    """A probe's summaries and every split by itself; the seed says which splits they are."""
-    return {**result.to_dict(), "per_split": {**result.to_record(), "split_seed": split_seed}}
+def labels_hash(y: Array) -> str:
+    """A mark of the labels, so that scores of other labels are never compared."""
+    return hashlib.sha256(np.ascontiguousarray(y, dtype=np.int64).tobytes()).hexdigest()[:16]
+
+
+def probe_dict(result: ProbeResult, split_seed: int, labels: str) -> dict[str, Any]:
+    """A probe's summaries and every split by itself; seed and labels say which splits they are."""
+    marks = {"split_seed": split_seed, "labels": labels}
+    return {**result.to_dict(), "per_split": {**result.to_record(), **marks}}
 
 
 def summaries(scores: dict[str, Any]) -> dict[str, Any]:

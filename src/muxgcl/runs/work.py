@@ -296,10 +296,13 @@ def embedding(plan: Plan, graph: Graph, shape: Shape) -> float:
 
 
 def embedding_width(plan: Plan, graph: Graph) -> int:
-    """Columns that are read out, of all members."""
+    """Columns that are read out, of all members; a direction of edges has its own."""
     shape = Shape.of(plan, graph)
     if not hasattr(plan.settings, "readout"):
         return plan.members * shape.widths[-1]
     read = Readout.of(plan.settings, last=shape.last)
-    beside = bool(read.features) + bool(read.raw)
-    return plan.members * (len(read.scales) * shape.widths[-1] + beside * graph.num_features)
+    ways = 2 if graph.kinds is not None and graph.kinds.directed else 1
+    same = {0} if plan.method == "mux-hop" and not plan.settings.convolutions else set()
+    tables = sum(1 if k in same else ways for k in read.scales)
+    beside = ways * bool(read.features) + bool(read.raw)
+    return plan.members * (tables * shape.widths[-1] + beside * graph.num_features)
