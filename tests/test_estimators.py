@@ -186,7 +186,7 @@ def test_an_unseen_graph_with_the_same_features_can_be_embedded(graph: Data) -> 
     other = Data(x=torch.ones(4, 3), edge_index=torch.tensor([[0], [1]]))
     width = graph.x.shape[1]
     for wrong in (other, Data(x=torch.ones(4, width + 2), edge_index=other.edge_index)):
-        with pytest.raises(UserError, match=f"features; the model was given {width}"):
+        with pytest.raises(UserError, match=f"features; the model was trained on {width}"):
             one.transform(wrong)
     with pytest.raises(UserError, match="this graph has 3"):
         one.transform(Graph.from_data(other))

@@ -1,5 +1,6 @@
 """How a run folder is begun, gone on with, or refused."""
 
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from stage_cases import begun, plan_of, ready_of
 
 import muxgcl
-from muxgcl import UserError
+from muxgcl import RunOptions, UserError
 from muxgcl.app.begin import (
     as_begun,
     begin,
@@ -82,24 +83,28 @@ def test_an_earlier_run_is_whole_until_it_is_replaced_and_that_happens_once(
     assert len(run.metrics()) == 1
 
 
-def test_resume_without_a_run_begins_one(loaded: Loaded, tmp_path: Path) -> None:
+def test_resume_without_a_run_begins_one_and_says_so(loaded: Loaded, tmp_path: Path) -> None:
     run = Run(tmp_path / "new")
-    assert begun(run, ready_of(loaded), loaded, resume=True) == []
+    told = [f"no run in {run.path} to go on with: a new one begins"]
+    assert begun(run, ready_of(loaded), loaded, resume=True) == told
     assert run.exists
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"seed": 1}, r"another seed \(0\); this command asks for 1"),
-        ({"anchors": 8}, r"another number of anchors \(all\); this command asks for 8"),
-        ({"keys": 8}, r"another number of negatives \(all\); this command asks for 8"),
-        ({"capture": "off"}, r"another capture \(auto\); this command asks for off"),
-        ({"backend": "reference"}, r"another backend \(chunked\); .* reference"),
-        ({"settings": {"epochs": 4}}, r"another epochs \(5\); this command asks for 4"),
-        ({"settings": {"lr": 0.5}}, r"another lr \(.*\); this command asks for 0.5"),
-        ({"settings": {"drop_edges": (0.0, 0.0)}}, r"another drop_edges .* asks for \[0.0, 0.0\]"),
-        ({"settings": {"epochs": 6, "lr": 0.5}}, r"another lr \("),
+        ({"seed": 1}, r"seed = 0; 1 was asked for"),
+        ({"anchors": 8}, r"anchors = all; 8 was asked for"),
+        ({"keys": 8}, r"negatives = all; 8 was asked for"),
+        ({"capture": "off"}, r"capture = auto; off was asked for"),
+        ({"backend": "reference"}, r"backend = chunked; reference was asked for"),
+        (
+            {"settings": {"epochs": 4}},
+            r"epochs = 5; 4 was asked for, but a run can only be trained",
+        ),
+        ({"settings": {"lr": 0.5}}, r"lr = .*; 0.5 was asked for"),
+        ({"settings": {"drop_edges": (0.0, 0.0)}}, r"drop_edges = .*; \[0.0, 0.0\] was asked for"),
+        ({"settings": {"epochs": 6, "lr": 0.5}}, r"lr = "),
     ],
 )
 def test_a_run_goes_on_as_it_was_begun_or_not_at_all(
@@ -113,7 +118,7 @@ def test_a_run_goes_on_as_it_was_begun_or_not_at_all(
 
 def test_a_run_goes_on_with_the_same_graph_alone(run: Run) -> None:
     other = muxgcl.load(planted(nodes=40, seed=9))
-    with pytest.raises(UserError, match=r"another graph \("):
+    with pytest.raises(UserError, match=r"another graph: this one has [\d,]+ edges instead of"):
         begun(run, ready_of(other), other, resume=True)
 
 
@@ -127,7 +132,7 @@ def test_sizes_of_a_sample_are_compared_where_there_is_one(loaded: Loaded, tmp_p
     run = Run(tmp_path / "run")
     begun(run, ready_of(loaded, anchors=8, keys=16), loaded)
     assert begun(run, ready_of(loaded, anchors=8, keys=16), loaded, resume=True) == []
-    with pytest.raises(UserError, match=r"number of anchors \(8\); this command asks for all"):
+    with pytest.raises(UserError, match=r"anchors = 8; all was asked for"):
         begun(run, ready_of(loaded, keys=16), loaded, resume=True)
 
 
@@ -150,8 +155,7 @@ def test_what_may_grow_is_told_and_kept(
     table, key, value = kept
     assert run.config()[table][key] == value
     assert begun(run, ready_of(loaded, **changes), loaded, resume=True) == []
-    words = {"epochs": "epochs", "members": "number of members", "output_width": "output_width"}
-    with pytest.raises(UserError, match=f"another {words[key]} "):
+    with pytest.raises(UserError, match=f"begun with {key} = {value}; "):
         begun(run, ready_of(loaded), loaded, resume=True)
 
 
@@ -283,3 +287,17 @@ def test_a_stop_says_when_it_came_and_what_is_left(resumable: bool) -> None:
     with pytest.raises(Stopped) as stop, reporting_interrupts("baking"):
         raise asked
     assert (stop.value.number, stop.value.resumable) == (signal.SIGTERM, True)
+
+
+def test_a_folder_is_looked_at_before_the_graph_is(run: Run, tmp_path: Path) -> None:
+    options = RunOptions(out=run.path, device="cpu")
+    with pytest.raises(UserError, match="holds a run already"):
+        muxgcl.run(tmp_path / "nothing.csv", options)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("")
+    with pytest.raises(UserError, match="holds no run"):
+        muxgcl.run(tmp_path / "nothing.csv", RunOptions(out=tmp_path / "mine", resume=True))
+    seeds = tmp_path / "seeds"
+    shutil.copytree(run.path, seeds / "seed2")
+    with pytest.raises(UserError, match="seed2 holds a run already"):
+        muxgcl.run_seeds(tmp_path / "nothing.csv", 3, RunOptions(out=seeds))

@@ -176,7 +176,7 @@ def test_mistakes_about_new_nodes_are_one_line(parts: Path, run: Path, tmp_path:
     with pytest.raises(UserError, match="new edges are links of new nodes"):
         muxgcl.embed(run, new_edges=strange)
     few = write(tmp_path / "few.csv", [["id", "f0"], ["x", "1"]])
-    with pytest.raises(UserError, match="lacks the columns"):
+    with pytest.raises(UserError, match=r"columns .* are missing from .*few.csv; the model"):
         muxgcl.embed(run, new_nodes=few)
     with pytest.raises(UserError, match="columns of the table of new nodes"):
         muxgcl.embed(run, new_nodes=new, load=LoadOptions(features=new))

@@ -134,7 +134,9 @@ def test_resume_with_more_epochs_trains_longer(tmp_path: Path) -> None:
     assert np.array_equal(result.embedding, long.embedding)
     assert Run(tmp_path / "run").config()["train"]["epochs"] == 6
     assert "training goes on beyond epoch 2, to 6" in heard.of("note")
-    with pytest.raises(UserError, match=r"another epochs \(6\); this command asks for 3"):
+    with pytest.raises(
+        UserError, match=r"epochs = 6; 3 was asked for, but a run can only be trained longer"
+    ):
         muxgcl.run(data, replace(longer, epochs=3))
 
 
@@ -165,7 +167,7 @@ def test_resume_compares_the_device(tmp_path: Path) -> None:
     assert (tables["run"]["device_used"], tables["run"]["backend_used"]) == ("cpu", "chunked")
     tables["run"]["device_used"] = "cuda"
     run.write_config(tables)
-    with pytest.raises(UserError, match=r"another device \(cuda\); this command asks for cpu"):
+    with pytest.raises(UserError, match=r"device = cuda; cpu was asked for"):
         muxgcl.run(data, replace(options, resume=True))
 
 

@@ -69,8 +69,9 @@ def test_given_pairs_are_scored_in_their_order(
     found = muxgcl.score_links(trained, pairs)
     np.testing.assert_allclose(found.score, want, atol=1e-6)
     assert found.path is None
-    status, _, told = ask(capsys, "links", str(trained), str(pairs))
-    assert (status, "3 pairs scored" in told) == (0, True)
+    status, text, told = ask(capsys, "links", str(trained), str(pairs))
+    assert text.splitlines()[1].split() == ["n9", "n2", f"{want[0]:.4f}"]
+    assert (status, "3 pairs scored: " in told) == (0, True)
     with (trained / "links.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["source"], row["target"]) for row in rows] == [

@@ -227,6 +227,21 @@ MISTAKES = {
     "no graph": (["run"], "GRAPH"),
     "unwritable folder": (["run", "GRAPH", "--out", "/proc/run"], "cannot write"),
     "not a run": (["embed", "/tmp"], "not a run folder"),
+    "no folder": (["neighbours", "nothing", "p1"], "there is no folder nothing"),
+    "epochs that are no number": (
+        ["run", "GRAPH", "--epochs", "abc"],
+        "muxgcl: --epochs: expected a whole number, got 'abc'",
+    ),
+    "a seed below 0": (
+        ["cluster", "EMPTY", "--seed", "-4"],
+        "--seed: expected at least 0, got",
+    ),
+    "an unknown log": (["run", "GRAPH", "--log", "x"], "'--log': 'x' is not one of"),
+    "a file in place of a run folder": (["run", "GRAPH", "--out", "EDGES"], "expected a folder"),
+    "a setting of another method": (
+        ["run", "GRAPH", "--set", "layers=3"],
+        "layers is a setting of mux-gcl",
+    ),
     "no run to cluster": (["cluster", "EMPTY"], "not a run folder"),
     "no run to evaluate": (["evaluate", "EMPTY"], "not a run folder"),
     "files of a named dataset": (

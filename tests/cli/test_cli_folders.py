@@ -97,9 +97,9 @@ def test_a_start_that_fails_can_be_tried_again(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--method", "mux-gcl"], "begun with another method"),
-        (["--method", "grace", "--seed", "5"], "begun with another seed"),
-        (["--method", "grace", "--set", "temperature=0.9"], "another temperature"),
+        (["--method", "mux-gcl"], "begun with method = "),
+        (["--method", "grace", "--seed", "5"], "begun with seed = 0; 5 was asked for"),
+        (["--method", "grace", "--set", "temperature=0.9"], "begun with temperature = "),
     ],
 )
 def test_a_folder_of_another_run_is_not_resumed(

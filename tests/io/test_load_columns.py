@@ -330,3 +330,31 @@ def test_features_have_names_by_every_route(tmp_path: Path) -> None:
         assert graph.feature_names == ["age", "city=Bern", "city=Oslo"]
     edges = np.array([range(23), range(1, 24)])
     assert load(edges, features=np.ones((24, 3))).feature_names == ["0", "1", "2"]
+
+
+def test_many_columns_of_one_kind_are_one_line(tmp_path: Path) -> None:
+    names = [f"c{i}" for i in range(40)]
+    rows = [";".join(["id", *names, "day"])]
+    rows += [";".join([str(i), *(f"{i},{j % 9}5" for j in range(40)), f"2021-0{i + 1}-01"])
+             for i in range(6)]  # fmt: skip
+    (tmp_path / "nodes.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n1,2\n2,3\n3,4\n4,5\n")
+    notes = [note for note in load(tmp_path).notes if "decimal" in note or "dates" in note]
+    assert len(notes) == 2
+    assert notes[0].startswith("columns 'c0', 'c1', ")
+    assert notes[0].endswith("and 32 more: decimal commas")
+
+
+@pytest.mark.parametrize("mark", ["?", "-", "n.a.", "."])
+def test_a_mark_among_numbers_is_a_missing_number(tmp_path: Path, mark: str) -> None:
+    ages = [mark if i % 3 == 0 else str(i) for i in range(30)]
+    rows = ["id,age,kind", *(f"{i},{age},{mark if i % 2 else 'x'}" for i, age in enumerate(ages))]
+    (tmp_path / "nodes.csv").write_text("\n".join(rows) + "\n")
+    edges = "\n".join(f"{i},{(i + 1) % 30}" for i in range(30))
+    (tmp_path / "edges.csv").write_text(f"source,target\n{edges}\n")
+    graph = load(tmp_path)
+    assert f"column 'age': numbers, '{mark}' where one is missing" in graph.notes
+    assert graph.feature_names == ["age", f"kind={mark}", "kind=x"]  # among words it is a word
+    assert np.isnan(graph.columns["age"][::3]).all()
+    assert graph.columns["age"][1:3].tolist() == [1, 2]
+    assert graph.data.x[0, 0] == 0  # the mean

@@ -227,7 +227,10 @@ def test_an_encoding_without_columns_means_features_from_edges() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"age": [1.0, 2, 3]}, "the features lacks the columns 'city' that the model was given"),
+        (
+            {"age": [1.0, 2, 3]},
+            "column 'city' is missing from the features; the model",
+        ),
         ({"age": ["x", "y", "x"], "city": ["a", "b", "a"]}, "'age' holds text; expected numbers"),
         ({"age": [1, 2, 3], "city": [1, 2, 1]}, "'city' holds numbers; expected text"),
     ],

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from test_load_rules import PATH, loaded, pairs
 
+from muxgcl.errors import UserError
 from muxgcl.io.load import load
 
 
@@ -28,8 +29,8 @@ def test_an_edge_list_of_words_alone_has_a_header_if_its_words_never_come_again(
     graph = loaded(tmp_path, text)
     assert graph.ids.tolist() == ["ann", "bob", "cid"]
     assert graph.notes[0] == (
-        f"{tmp_path}/edges.csv: line 1 is a header ('fan', 'star'), as its words never come again; "
-        "--no-header reads an edge"
+        f"{tmp_path}/edges.csv: line 1 is a header ('fan', 'star'), because its words occur "
+        "nowhere else; --no-header reads it as an edge"
     )
     assert loaded(tmp_path, text, header=False).ids.tolist() == ["ann", "bob", "cid", "fan", "star"]
     for again in ("star,ann", "ann,fan"):
@@ -95,3 +96,9 @@ def test_comments_blank_lines_spaces_and_a_byte_order_mark_are_skipped(tmp_path:
     assert load(tmp_path / "e.txt").ids.tolist() == [1, 2, 3]
     (tmp_path / "e.csv").write_text('"a x", b\r\n b ,"c, d"\r\n')
     assert load(tmp_path / "e.csv").ids.tolist() == ["a x", "b", "c, d"]
+
+
+def test_a_name_that_a_user_gives_makes_line_1_a_header(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("citing,cited\np1,p2\np2,p3\n")
+    with pytest.raises(UserError, match="no column 'nosuch'; it has 'citing', 'cited'"):
+        load(tmp_path / "edges.csv", source_column="citing", target_column="nosuch")

@@ -32,6 +32,7 @@ def test_a_list_of_tuples_may_name_its_nodes_and_stands_without_features() -> No
     assert load([(0, 1), (1, 2)]).ids.tolist() == [0, 1, 2]  # two edges are no pair
     for source in ({("a", "b"), ("b", "c")}, [["a", "b"], ["b", "c"]], nx.path_graph("abc").edges):
         assert load(source).ids.tolist() == ["a", "b", "c"]
+    assert load([[0, 1], [1, 2], [2, 3]]).ids.tolist() == [0, 1, 2, 3]
     weighted = load([("a", "b", 2.0), ("b", "c", 0.5)])
     assert weighted.data.edge_weight.tolist() == [2.0, 2.0, 0.5, 0.5]
     assert load(np.array([[0, 1], [1, 2]])).data.num_nodes == 3  # [2, 2]: an edge index
@@ -41,7 +42,7 @@ def test_a_list_of_tuples_may_name_its_nodes_and_stands_without_features() -> No
     ("source", "told"),
     [
         ([("a", "b", "c")], "the third entry is the weight: expected a number, got str"),
-        ([[0, 1], [1, 2], [2, 0]], r"a list of edges such as \[\(0, 1\), \(1, 2\)\], got 3 parts"),
+        ([[0, 1, 1], [1, 2, 1], [2, 0, 1]], r"such as \[\(0, 1\), \(1, 2\)\], got 3 parts"),
         (np.zeros((4, 3)), r"\[2, edges\] or \[edges, 2\]\) or a square adjacency matrix"),
         (np.zeros((5, 2)), r"got float64 of shape \[5, 2\]"),
     ],

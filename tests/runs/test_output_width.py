@@ -104,7 +104,7 @@ def test_a_run_and_the_estimator_compress_wide_readouts_alike(
     assert np.array_equal(muxgcl.run(data, wide).embedding, full)
     narrow = replace(options, out=tmp_path / "narrow", output_width=4)
     muxgcl.run(data, narrow)
-    with pytest.raises(UserError, match=r"another output_width \(4\)"):
+    with pytest.raises(UserError, match=r"output_width = 4"):
         muxgcl.run(data, replace(narrow, output_width=None, resume=True))
     embedder = MuxGCL(preset="best", epochs=4, device="cpu", **small)
     np.testing.assert_allclose(embedder.fit_transform(data), found.embedding, atol=1e-5)
@@ -121,7 +121,7 @@ def test_another_width_is_had_by_resume_without_training(tmp_path: Path) -> None
     assert seen.trained == 0
     want = muxgcl.run(data, replace(options, output_width=3, out=tmp_path / "want"))
     assert np.array_equal(narrow.embedding, want.embedding)
-    with pytest.raises(UserError, match=r"another output_width \(3\); this command asks for None"):
+    with pytest.raises(UserError, match=r"output_width = 3; none was asked for"):
         muxgcl.run(data, replace(options, output_width=None, resume=True))
 
 

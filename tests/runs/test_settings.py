@@ -111,3 +111,10 @@ def test_an_unknown_preset_is_named_with_those_there_are() -> None:
 
 def test_a_dataset_without_its_own_table_gets_the_default() -> None:
     assert preset("grace", "paper", "no-such-graph") == preset("grace", "paper", "default")
+
+
+def test_a_setting_of_another_method_is_told_so() -> None:
+    with pytest.raises(UserError, match=r"layers is a setting of mux-gcl, .*, not of mux-hop"):
+        Plan.make("mux-hop", "quick", overrides={"layers": 3})
+    with pytest.raises(UserError, match="unknown setting 'layrs'"):
+        Plan.make("mux-hop", "quick", overrides={"layrs": 3})

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from muxgcl.app.budget import of_sample
-from muxgcl.app.source import Source
+from muxgcl.app.source import Source, other_graph
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.load import Loaded
@@ -67,11 +67,23 @@ def width_as_begun(run: Run, plan: Plan, asked: int | None) -> Plan:
 
 
 def refuse_foreign(run: Run) -> None:
-    """Leave a folder alone that holds other things."""
+    """Leave a folder alone that holds other things, and a file."""
+    if run.path.is_file():
+        raise UserError(f"{run.path} is a file; expected a folder")
     if (other := run.foreign()) is not None:
         raise UserError(
             f"{run.path} is not empty and holds no run (there is {other}): "
             "name a new folder with --out"
+        )
+
+
+def check_free(run: Run, *, resume: bool, overwrite: bool) -> None:
+    """Refuse a folder that holds other things, or a run that is neither resumed nor replaced."""
+    refuse_foreign(run)
+    if run.exists and not (resume or overwrite):
+        raise UserError(
+            f"{run.path} holds a run already: --resume goes on with it, --overwrite replaces it, "
+            "--out names another folder"
         )
 
 
@@ -96,11 +108,7 @@ def begin(
     """
     if run.exists and resume:
         return _go_on(run, ready), None
-    if run.exists and not overwrite:
-        raise UserError(
-            f"{run.path} holds a run already: --resume goes on with it, --overwrite replaces it, "
-            "--out names another folder"
-        )
+    check_free(run, resume=resume, overwrite=overwrite)
     graph, y = ready.graph, labels_of(loaded.tensors)
     facts = graph_facts(graph, loaded.notes, 0 if y is None else len(np.unique(y[y >= 0])))
     tables = ready.plan.tables()
@@ -111,7 +119,7 @@ def begin(
     if run.exists:
         return [], start
     start()
-    return [], None
+    return [f"no run in {run.path} to go on with: a new one begins"] if resume else [], None
 
 
 def graph_facts(graph: Graph, notes: Sequence[str] = (), classes: int = 0) -> dict[str, Any]:
@@ -161,9 +169,14 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
     before, plan = run.config(), ready.plan
     _same(run, "method", before["run"].get("method"), plan.method)
     mark = graph_fingerprint(ready.graph)
-    _same(run, "graph", before.get("data", {}).get("fingerprint"), mark)
+    facts = before.get("data", {})
+    if facts.get("fingerprint") != mark:
+        raise UserError(
+            f"{run.path} was begun with another graph: this one has "
+            f"{other_graph(facts, ready.graph)}"
+        )
     _same(run, "seed", before["run"].get("seed"), plan.seed)
-    for what, name in {"number of anchors": "anchors", "number of negatives": "keys"}.items():
+    for what, name in {"anchors": "anchors", "negatives": "keys"}.items():
         _same(run, what, before["run"].get(name) or "all", getattr(plan, name) or "all")
     for name, now in _where(ready).items():
         _same(run, name.removesuffix("_used"), before["run"].get(name, now), now)
@@ -171,6 +184,11 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
     asked = plan.tables()
     epochs = int(before.get("train", {}).get("epochs", 0))
     longer = plan.train.epochs > epochs
+    if plan.train.epochs < epochs:
+        raise UserError(
+            f"{run.path} was begun with epochs = {epochs}; {plan.train.epochs} was asked for, but "
+            "a run can only be trained longer"
+        )
     for table in ("train", "method"):
         for key, value in asked[table].items():
             wanted = list(value) if isinstance(value, tuple) else value
@@ -178,7 +196,7 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
                 _same(run, key, before.get(table, {}).get(key), wanted)
     members, width = (before["run"].get("members", 1), before["run"].get("output_width"))
     if plan.members < members:
-        _same(run, "number of members", members, plan.members)
+        _same(run, "members", members, plan.members)
     if width is not None and plan.output_width is None:
         _same(run, "output_width", width, plan.output_width)
     for k, member in enumerate(plan.of_members()[:members]):
@@ -214,8 +232,12 @@ def observed_so_far(
     return seen
 
 
+def _toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool | None) else str(value)
+
+
 def _same(run: Run, what: str, before: Any, now: Any) -> None:
     if before != now:
         raise UserError(
-            f"{run.path} was begun with another {what} ({before}); this command asks for {now}"
+            f"{run.path} was begun with {what} = {_toml(before)}; {_toml(now)} was asked for"
         )

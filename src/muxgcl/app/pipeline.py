@@ -118,7 +118,7 @@ def run_seeds(
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
     several = seeds > 1
-    job = prepare(graph, options or RunOptions(), load, observer, workers=workers, several=several)
+    job = prepare(graph, options or RunOptions(), load, observer, workers=workers, seeds=seeds)
     step = job.plan.members  # no two runs share a member
     plans = [replace(job.plan, seed=job.plan.seed + k * step) for k in range(seeds)]
     return SeedsResult(

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from muxgcl.app.begin import check_free
 from muxgcl.app.budget import Budget, budget
 from muxgcl.app.log import check_log
 from muxgcl.app.observer import Observer
@@ -66,7 +67,7 @@ class Job:
 
     def folder(self, plan: Plan, *, several: bool = False) -> Path:
         """Where a run is kept; by default under a name that says what it is."""
-        return _folder(self.options, plan, several=several)
+        return _folder(self.options, self.source, plan.seed, several=several)
 
 
 def _judging(options: RunOptions, loaded: Loaded) -> Judging:
@@ -80,12 +81,21 @@ def _judging(options: RunOptions, loaded: Loaded) -> Judging:
     )
 
 
-def _folder(options: RunOptions, plan: Plan, *, several: bool) -> Path:
+def _folder(options: RunOptions, source: Source, seed: int, *, several: bool) -> Path:
     if options.out is not None:
         out = Path(options.out)
-        return out / f"seed{plan.seed}" if several else out
-    preset = Path(plan.preset).stem  # it may be a file
-    return Path("runs") / f"{plan.dataset}-{plan.method}-{preset}-seed{plan.seed}"
+        return out / f"seed{seed}" if several else out
+    preset = Path(options.preset or source.preset).stem  # it may be a file
+    return Path("runs") / f"{source.dataset}-{options.method}-{preset}-seed{seed}"
+
+
+def _folders(options: RunOptions, source: Source, seeds: int) -> list[Path]:
+    """One for each seed; no two runs share a member."""
+    first, step = options.seed, options.members
+    return [
+        _folder(options, source, seed, several=seeds > 1)
+        for seed in range(first, first + seeds * max(1, step), max(1, step))
+    ]
 
 
 def prepare(
@@ -95,15 +105,21 @@ def prepare(
     observer: Observer | None,
     *,
     workers: Workers | None = None,
-    several: bool = False,
+    seeds: int = 1,
     always: bool = False,
 ) -> Job:
-    """Load the graph, choose settings and estimate their cost; nothing is written."""
+    """Load the graph, choose settings and estimate their cost; nothing is written.
+
+    A folder that may not be written is refused first. `always` is for an estimate alone.
+    """
     observer = observer or Observer()
     source = Source(graph, load or LoadOptions())
     observer.phase("loading")
     with all_succeed(workers):
         check_log(options.log)
+        if not always and (workers is None or workers.rank == 0):
+            for folder in _folders(options, source, seeds):
+                check_free(Run(folder), resume=options.resume, overwrite=options.overwrite)
         with reporting_interrupts("loading", resumable=False):
             loaded = source.open()
             tensors = Graph.from_data(loaded.tensors)
@@ -118,7 +134,7 @@ def prepare(
     scored = options.score and labels_of(loaded.tensors) is not None
 
     def affordable() -> Budget:
-        if options.resume and Run(_folder(options, plan, several=several)).exists:
+        if options.resume and Run(_folders(options, source, seeds)[0]).exists:
             return Budget(plan)
         with reporting_interrupts("estimating", resumable=False):
             return budget(

@@ -266,9 +266,10 @@ def predict_links(
     plan = Plan.from_tables(trained.config())
     observer.phase("loading")
     loaded, _ = graph_of_run(trained, graph, load)
+    often = "once" if repeats == 1 else f"{repeats} times, each time"
     observer.note(
-        f"the run's embeddings have seen every edge: {plan.method} is trained anew, "
-        f"{repeats} times, each time without a tenth of them"
+        f"the run's embeddings have seen every edge: {plan.method} is trained anew, {often} "
+        "without a tenth of them"
     )
     observer.phase("training")
     with reporting_interrupts("training", resumable=False):

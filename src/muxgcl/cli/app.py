@@ -32,6 +32,13 @@ ORDER = (
     *("run", "train", "embed", "evaluate", "cluster", "neighbours", "links", "export"),
     *("report", "info", "tune", "reproduce"),
 )
+EXPECTED = {  # by the kind of a wrong value
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+}
 # a usage error of the parser under Typer, which has moved between versions
 UsageError: type[Exception] = next(
     kind
@@ -108,7 +115,7 @@ def run(arguments: list[str]) -> int:
     except UserError as error:
         return _fail(str(error), 2, debug)
     except UsageError as error:
-        return _fail(error.format_message(), 2, debug)  # type: ignore[attr-defined]
+        return _fail(_usage(error), 2, debug)
     except (typer.Abort, KeyboardInterrupt) as stop:
         return _fail("stopped", 128 + getattr(stop, "number", signal.SIGINT), debug)
     except BrokenPipeError:
@@ -123,6 +130,18 @@ def run(arguments: list[str]) -> int:
             raise
         return _fail(f"there is not enough memory {_to_do(error)}", 2, debug)
     return status if isinstance(status, int) else 0
+
+
+def _usage(error: Any) -> str:
+    """What is wrong with the words of a command: option, what was expected, what was got."""
+    said = error.format_message().replace("Value error, ", "")
+    faults = error.__cause__.errors() if hasattr(error.__cause__, "errors") else []
+    for fault in faults[:1]:  # as pydantic tells it
+        bounds = fault.get("ctx", {})
+        expected = EXPECTED.get(fault["type"], "").format(**bounds)
+        if expected:
+            return f"{error.param.opts[0]}: expected {expected}, got {fault['input']!r}"
+    return str(said)
 
 
 def _flags_take_no_value(command: Any) -> None:

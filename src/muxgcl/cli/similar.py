@@ -1,6 +1,7 @@
 """`muxgcl neighbours` and `links`: what embeddings say of single nodes and of pairs."""
 
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,9 @@ from muxgcl.app.similar import score_links
 from muxgcl.cli import file_options as f
 from muxgcl.cli import options as o
 from muxgcl.cli.app import app
+from muxgcl.io.safety import how_many
+
+SHOWN = 10  # pairs that are printed
 
 
 @app.command()
@@ -61,5 +65,11 @@ def links(
     if as_json:
         told = {"run": str(run), "pairs": len(found.score), "out": str(found.path)}
         print(json.dumps(told))
-    else:
-        console.print(f"{len(found.score):,} pairs scored: {found.path}")
+        return
+    table = Table("source", "target", "score", box=None, pad_edge=False)
+    rows = zip(found.source, found.target, found.score.tolist(), strict=True)
+    for source_id, target_id, value in islice(rows, SHOWN):
+        table.add_row(str(source_id), str(target_id), f"{value:.4f}")
+    results.print(table)
+    more = f", the first {SHOWN} above" if len(found.score) > SHOWN else ""
+    console.print(f"{how_many(len(found.score), 'pair')} scored{more}: {found.path}")

@@ -23,6 +23,7 @@ from muxgcl.cli import file_options as f
 from muxgcl.cli import options as o
 from muxgcl.cli.app import app
 from muxgcl.errors import UserError
+from muxgcl.io.safety import how_many
 from muxgcl.io.save import TABLES, VECTORS
 
 OutFile = Annotated[
@@ -104,7 +105,7 @@ def embed(
         told = {"run": str(run), "nodes": nodes, "width": width, "out": str(found.path)}
         print(json.dumps(told))
     else:
-        console.print(f"{nodes:,} embeddings of width {width}: {found.path}")
+        console.print(f"{how_many(nodes, 'embedding')} of width {width}: {found.path}")
 
 
 @app.command()

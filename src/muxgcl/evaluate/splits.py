@@ -129,8 +129,9 @@ def holdout_splits(
         return splits
     if (labelled := int((labels_or_zeros(labels) >= 0).sum())) < FEWEST:
         raise UserError(
-            f"expected at least {FEWEST} labelled nodes, so that a test node is left in the half "
-            f"that scores are reported on, got {labelled}"
+            f"{labelled} labelled node{'s are' if labelled != 1 else ' is'} too few to score: "
+            f"expected at least {FEWEST}, so that a test node is left in the half that scores are "
+            "reported on"
         )
     report = report_half(labels)
     return [Split(s.train, s.val, s.test[report[s.test]], s.test[~report[s.test]]) for s in splits]

@@ -1,7 +1,7 @@
 """What a column of text may stand for: numbers written with commas, or dates.
 
 Both become columns of numbers, whatever the file's format. The whole column decides: one cell that
-does not fit, and all of it stays text.
+does not fit, and all of it stays text. Among numbers or dates a mark such as `?` is a missing one.
 """
 
 import re
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from muxgcl.io.safety import quoted
+from muxgcl.io.safety import listed
 from muxgcl.io.table import Block, Matrix, Place, check_finite, is_number, lean
 
 _DECIMAL = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
@@ -21,6 +21,7 @@ _ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:
 _DOTS = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})")
 _SLASHES = re.compile(r"(\d\d?)/(\d\d?)/(\d{4})")
 DAY = 86_400.0  # seconds
+MARKS = frozenset({"?", "-", "--", "\u2013", "\u2014", ".", "..", "*", "n.a.", "n/a", "na"})
 
 Meaning = dict[str, float]  # what each text of a column stands for
 
@@ -34,21 +35,27 @@ def read_texts(
     rows: Block, order: list[str], table: str, place: Place
 ) -> tuple[Block, tuple[str, ...]]:
     """Text that stands for numbers as numbers, at its place in the order; the notes say so."""
-    notes, found = [], {}
+    told: dict[str, list[str]] = {}  # the columns that a line is about
+    found = {}
     for name, cells in rows.text.items():
         texts = set(cells) - {""}
         meaning, how = _meaning(texts)
         if how is not None:
-            notes.append(f"column {quoted(name)}: {how}")
+            told.setdefault(how, []).append(name)
         if meaning is not None:
-            meaning[""] = float("nan")
+            absent = {"", *(texts & MARKS)}
+            meaning |= dict.fromkeys(absent, float("nan"))
             with np.errstate(over="ignore"):
                 column = np.array([meaning[cell] for cell in cells], dtype=np.float32)
-            given = np.array([bool(cell) for cell in cells])
+            given = np.array([cell not in absent for cell in cells])
             check_finite(column[:, None], [name], table, place, where=given[:, None])
             found[name] = column
+    notes = tuple(
+        f"{'column' if len(names) == 1 else 'columns'} {listed(names)}: {how}"
+        for how, names in told.items()
+    )
     if not found:
-        return rows, tuple(notes)
+        return rows, notes
     names = [*rows.number_names, *found]
     numbers = _beside(rows.numbers, np.stack(list(found.values()), 1))
     rank = {name: at for at, name in enumerate(order)}
@@ -59,7 +66,7 @@ def read_texts(
         numbers=lean(numbers[:, by_rank]),
         number_names=[names[at] for at in by_rank],
     )
-    return changed, tuple(notes)
+    return changed, notes
 
 
 def _beside(one: Matrix, two: Matrix) -> Matrix:
@@ -69,11 +76,17 @@ def _beside(one: Matrix, two: Matrix) -> Matrix:
 
 
 def _meaning(texts: set[str]) -> tuple[Meaning | None, str | None]:
-    """The number of each text, if all of them have one, and a line about it."""
+    """The number of each text, if all have one that is no mark of a missing one, and a line."""
+    marks = sorted(texts & MARKS)
+    if marks and (given := texts - MARKS) and all(map(is_number, given)):
+        return {
+            text: float(text) for text in given
+        }, f"numbers, {listed(marks)} where one is missing"
     for read in (_with_commas, _iso_dates, _dates_with_dots, _dates_with_slashes):
-        meaning, how = read(texts)
+        meaning, how = read(texts - MARKS)
         if how is not None:
-            return meaning, how
+            missing = f", {listed(marks)} where one is missing" if marks and meaning else ""
+            return meaning, how + missing
     return None, None
 
 

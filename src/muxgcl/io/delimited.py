@@ -74,10 +74,10 @@ def read_delimited(
             if stands_apart(*(table.rows.kept[end] for end in ends)):
                 table = _table(file, path, columns, some, header=True, plain=plain)
                 note = (
-                    f"{path}: line 1 is a header ({listed(first)}), as its words never come again"
+                    f"{path}: line 1 is a header ({listed(first)}), because its words occur "
+                    "nowhere else; --no-header reads it as an edge"
                 )
-                notes = (*table.notes, f"{note}; --no-header reads an edge")
-                table = replace(table, notes=notes, guessed=True)
+                table = replace(table, notes=(*table.notes, note), guessed=True)
     if braces:
         note = f"{path}: attributes in braces are not read (GraphML keeps them)"
         table = replace(table, notes=(*table.notes, note))

@@ -14,6 +14,8 @@ from muxgcl.io.safety import how_many, listed, quoted
 from muxgcl.io.table import Place, Table, counted, is_number
 
 Weights = NDArray[np.float32]
+TYPES = frozenset({"type", "kind", "relation", "rel", "edge_type", "etype", "typ", "art"})
+WEIGHTS = frozenset({"weights", "w", "strength", "gewicht", "poids", "peso", "count", "value"})
 HEAVIEST = 1e37  # of all weights together: a degree twice as large is still a 32-bit number
 
 
@@ -72,7 +74,9 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
         notes.append(f"{table.name}: no header found, the first line is an edge")
     ignored = [name for name in table.columns if name not in (source, target, weight, kind)]
     if ignored:
-        notes.append(f"{table.name}: not used, {listed(ignored)}")
+        notes.append(f"{table.name}: not used, {listed(ignored)}{_remedy(ignored, columns)}")
+    if weight is not None and columns.weight is None:
+        notes.append(f"{table.name}: weights from column {quoted(weight)}")
     ends = [whole(rows.kept[end]) for end in (source, target)]
     for end, ids in zip((source, target), ends, strict=True):
         if ids is not rows.kept[end]:
@@ -89,6 +93,18 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
         header=(source, target) if table.guessed else None,
         wider=bool(ignored),
     )
+
+
+def _remedy(ignored: list[str], columns: EdgeColumns) -> str:
+    """The options that would use a column whose name says what it is."""
+    asked = {"--edge-type": (columns.kind, TYPES), "--weight": (columns.weight, WEIGHTS)}
+    found = [
+        f"{option} {name}"
+        for option, (given, usual) in asked.items()
+        for name in ignored
+        if given is None and name.lower() in usual
+    ]
+    return f" ({', '.join(found)})" if found else ""
 
 
 def place_among(edges: EdgeList, nodes: Ids, table: str) -> tuple[Positions, Positions]:

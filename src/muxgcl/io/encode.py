@@ -168,9 +168,14 @@ def encode(table: NodeTable, encoding: Encoding) -> tuple[Tensor, list[str]]:
     if _unnamed(encoding.numbers) and _unnamed(table.number_names):
         got, wanted = len(table.number_names), len(encoding.numbers)
         if got != wanted:
-            raise UserError(f"{table.name} has {got} features; the model was given {wanted}")
+            raise UserError(
+                f"{table.name} has {how_many(got, 'feature')}; the model was trained on {wanted:,}"
+            )
     if absent := [name for name in (*encoding.numbers, *encoding.categories) if name not in known]:
-        raise UserError(f"{table.name} lacks the columns {listed(absent)} that the model was given")
+        verb, which = ("is", "it") if len(absent) == 1 else ("are", "them")
+        raise UserError(
+            f"{_columns(absent)} {verb} missing from {table.name}; the model was trained on {which}"
+        )
     numbers, given, notes = _encode_numbers(table, encoding)
     parts: list[Matrix] = [numbers]
     for name, texts in encoding.categories.items():

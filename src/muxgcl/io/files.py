@@ -109,6 +109,8 @@ def locked(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UserError(f"{path} is a link; expected a file of muxgcl, or none") from None
+        if path.name == LOCK and shown.is_file():
+            raise UserError(f"{shown} is a file; expected a folder") from None
         raise UserError(f"cannot write to {shown}: {error.strerror or error}") from error
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):

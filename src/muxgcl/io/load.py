@@ -16,6 +16,7 @@ from muxgcl.io.memory import is_edges
 from muxgcl.io.nodes import NodeTable, only
 from muxgcl.io.ogb import is_ogb_folder, read_ogb_folder
 from muxgcl.io.roles import EdgeColumns, NodeColumns
+from muxgcl.io.safety import how_many
 from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table
 from muxgcl.tensors import is_pyg
 
@@ -90,7 +91,7 @@ def load(
         if len(source) != 2 or features is not None:
             raise UserError(
                 "expected a graph, a pair (graph, features) or a list of edges such as "
-                f"[(0, 1), (1, 2)], got {len(source)} parts"
+                f"[(0, 1), (1, 2)], got {how_many(len(source), 'part')}"
             )
         source, features = source
     if encoding is not None and not encoding.structure and structure:
@@ -130,7 +131,10 @@ def load(
         only_labels = NodeColumns(id_column, label_column, features=False)
         named = read_nodes(labels, "the labels", only_labels, header)
     elif (nodes is None or nodes.labels is None) and (label_column or labels is not None):
-        raise UserError("labels were asked for, but no table of nodes has a column of labels")
+        raise UserError(
+            "labels were asked for, but no table of nodes has a column of labels "
+            "(--label-column names it)"
+        )
     loaded = assemble(
         edges,
         nodes,

@@ -70,17 +70,18 @@ def read_array(array: Any) -> tuple[EdgeList, NodeTable | None]:
 def is_edges(source: Any) -> bool:
     """Whether these are edges: pairs of ids, or triples with a weight, each a tuple.
 
-    They are in a list, a tuple or a set. Pairs of texts may be lists, too; of numbers these might
-    be rows of a matrix.
+    They are in a list, a tuple or a set. Edges may be lists, too, but for as many lists of numbers
+    as each of them has: these might be the rows of a matrix.
     """
     if not isinstance(source, list | tuple | Set) or not source:
         return False
     length = len(first) if isinstance(first := next(iter(source)), list | tuple) else 0
+    square = len(source) == length
     return length in (2, 3) and all(
         isinstance(edge, list | tuple)
         and len(edge) == length
         and all(
-            isinstance(end, str if isinstance(edge, list) else str | int | np.integer)
+            isinstance(end, str if square and isinstance(edge, list) else str | int | np.integer)
             for end in edge[:2]
         )
         for edge in source

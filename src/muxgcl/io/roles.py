@@ -181,13 +181,13 @@ def check_names(table: str, columns: list[str]) -> list[str]:
 def is_header(rows: list[list[str]], *, named: list[str], nodes: bool) -> bool | None:
     """Whether the first row names the columns; None where only the whole edge list can tell.
 
-    It does where it holds the names that the user gave or a usual pair of names, or has a word
+    It does where it holds a name that the user gave or a usual pair of names, or has a word
     above a column of numbers. It does not where a number heads a column of numbers. A table of
     nodes that is words alone is assumed to have a header; for an edge list see `stands_apart`.
     """
     first = [cell.strip() for cell in rows[0]]
     words = [name for name in named if not name.isdecimal()]
-    if words and set(words) <= set(first):
+    if set(words) & set(first):
         return True
     lower = {cell.lower() for cell in first}
     if any({*pair} <= lower for pair in ENDS):

@@ -68,7 +68,9 @@ def parsing(path: Path | str, kind: str | None = "file") -> Iterator[None]:
         raise
     except UnicodeDecodeError as fault:
         byte = fault.object[fault.start]
-        raise UserError(f"{path} is not UTF-8 text: it holds the byte 0x{byte:02x}") from fault
+        raise UserError(
+            f"{path} is not UTF-8 text: it holds the byte 0x{byte:02x}; save it as UTF-8"
+        ) from fault
     except Exception as fault:
         system = isinstance(fault, OSError) and fault.strerror
         line = " ".join((system or str(fault)).split())[:200] or type(fault).__name__

@@ -156,5 +156,6 @@ def in_folder(folder: Path) -> tuple[Path, Path | None]:
             raise UserError(f"{folder} holds {listed([file.name for file in files])}; keep one")
         found[stem] = files[0] if files else None
     if found["edges"] is None:
-        raise UserError(f"{folder} holds no edges: expected a file edges with {', '.join(TABLES)}")
+        names = ", ".join(f"edges{kind}" for kind in TABLES)
+        raise UserError(f"{folder} holds no edges: expected a file {names}")
     return found["edges"], found["nodes"]

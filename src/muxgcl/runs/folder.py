@@ -159,11 +159,16 @@ class Run:
     def config(self) -> dict[str, dict[str, Any]]:
         """What `write_config` wrote."""
         if not self.exists:
-            raise UserError(f"{self.path} is not a run folder: it has no config.toml")
+            raise self._no_run()
         tables = read_toml(self.config_file, contents.CONFIG)
         if "run" not in tables:
             raise UserError(f"{self.config_file} is not of a run: it has no table [run]")
         return tables
+
+    def _no_run(self) -> UserError:
+        if not self.path.exists():
+            return UserError(f"there is no folder {self.path}")
+        return UserError(f"{self.path} is not a run folder: it has no config.toml")
 
     # progress -----------------------------------------------------------------------------------
 
@@ -271,7 +276,7 @@ class Run:
     def embeddings(self) -> tuple[np.ndarray[Any, np.dtype[Any]], np.ndarray[Any, np.dtype[Any]]]:
         """Node ids and their embeddings."""
         if not self.embeddings_file.exists():
-            raise UserError(f"{self.path} has no embeddings yet")
+            raise UserError(f"{self.path} has no embeddings yet") if self.exists else self._no_run()
         return contents.read_embeddings(self.embeddings_file)
 
     def nodes(self) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:

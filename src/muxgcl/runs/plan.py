@@ -116,6 +116,7 @@ class Plan:
             and "projection" in set(start) - set(given)
         ):
             values["projection"] = values["width"]  # as the reason for it says
+        check_names(method, values)
         train, settings = split_settings(values, TrainConfig, kind.Config)
         used = asdict(train) | asdict(settings)
         return cls(
@@ -177,6 +178,17 @@ class Plan:
             "method": asdict(self.settings),
             "versions": versions(),
         }
+
+
+def check_names(method: str, values: Mapping[str, Any]) -> None:
+    """Tell of a setting that other methods have."""
+    own = {*hints(TrainConfig), *hints(find_method(method).Config)}
+    for name in [name for name in values if name not in own]:
+        if others := [one for one, kind in METHODS.items() if name in hints(kind.Config)]:
+            many = f" and {len(others) - 3} more" if len(others) > 3 else ""
+            raise UserError(
+                f"{name} is a setting of {', '.join(others[:3])}{many}, not of {method}"
+            )
 
 
 def find_method(name: str) -> type[Method]:

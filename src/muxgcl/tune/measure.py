@@ -134,7 +134,10 @@ def measure_of(
         raise UserError(f"seeds must be at most {MOST_SEEDS:,}, got {seeds:,}")
     y = labels_of(loaded.tensors)
     if by == "labels" and y is None:
-        raise UserError("this graph has no labels; without them settings are chosen by links")
+        raise UserError(
+            "this graph has no labels: --label-column or --labels names them, --by links chooses "
+            "settings without them"
+        )
     if by == "links" or y is None:
         return ByLinks(loaded, seeds=seeds)
     return ByLabels(graph, y, development_splits(y, splits, split_seed), seeds=seeds)
