@@ -211,6 +211,36 @@ def run_table(path: Path) -> Table:
     )
 
 
+def ring_table(path: Path) -> Table:
+    """An epoch on several processes, by when the ring sends."""
+    rows = read_lines(path)
+    return Table(
+        "ring",
+        "An epoch on several processes that share two cores, by when tables are sent",
+        ["processes", "nodes", "sent by each", "nothing sent", "sent before", "sent after"],
+        [
+            [
+                f"{row['workers']}",
+                f"{row['nodes']:,}",
+                f"{row['sent_mib']:.1f} MiB",
+                *(_spread(row["ms"][way]) for way in ("alone", "early", "late")),
+            ]
+            for row in rows
+        ],
+        [
+            "Milliseconds: the median, and in brackets the middle half of the epochs. `mux-gcl` "
+            "with rows of 128 numbers, one thread a process, Gloo. Tables are sent before a block "
+            "of pairs is computed, as in training, or after it. Other programs used the same cores "
+            "meanwhile. Records: `records/ring.jsonl`, by `benchmarks/ring.py`."
+        ],
+    )
+
+
+def _spread(times: list[float]) -> str:
+    low, middle, high = np.quantile(times, [0.25, 0.5, 0.75])
+    return f"{middle:,.0f} ({low:,.0f} to {high:,.0f})"
+
+
 def blocks(root: Path) -> dict[Path, str]:
     """What stands between the markers of the page."""
     records = root / "records"
@@ -222,5 +252,6 @@ def blocks(root: Path) -> dict[Path, str]:
         markdown(sample_table(records / "sampled.jsonl")),
         markdown(network_table(records / "sampled-search.jsonl")),
         markdown(fanout_table(records / "fanout-search.jsonl")),
+        markdown(ring_table(records / "ring.jsonl")),
     )
     return {PAGE: "\n".join(parts)}
