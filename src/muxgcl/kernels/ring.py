@@ -41,7 +41,8 @@ class LostWorker(UserError):
     resumable = False
 
     def __init__(self, reason: object, then: str = "") -> None:
-        self.reason = PLACE.sub("", " ".join(str(reason).split()))[:120]
+        # the first sentence: advice on logs of other programs may follow
+        self.reason = PLACE.sub("", " ".join(str(reason).split())).split(". ")[0][:120]
         super().__init__(f"a worker was lost or does not answer ({self.reason}){then}")
 
 
