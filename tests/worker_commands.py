@@ -16,6 +16,7 @@ import muxgcl
 from muxgcl.app import LoadOptions, RunOptions, dry_run
 from muxgcl.cli import commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import run as command_line
+from muxgcl.errors import UserError
 from muxgcl.kernels.ring import Workers
 from muxgcl.methods import mux_gcl
 from muxgcl.runs import cost, distributed
@@ -79,6 +80,10 @@ def estimators() -> dict[str, Any]:
         )
         embedder.fit(GRAPH)
         found[name] = {"seed": embedder.seed_, "embedding": torch.tensor(embedder.embedding_)}
+    try:
+        muxgcl.NodeEmbedder("grace", epochs=2 + dist.get_rank(), device="cpu").fit(GRAPH)
+    except UserError as error:
+        found["other"] = str(error)
     return found
 
 

@@ -203,6 +203,11 @@ def test_an_estimator_learns_the_same_in_all_processes_of_a_group(found: Any, me
     assert_close(learned[0]["embedding"], want, rtol=1e-3, atol=1e-4)
 
 
+def test_estimators_with_other_settings_are_told_apart(found: Any) -> None:
+    told = [worker["commands"]["estimator"]["other"] for worker in found[1][:2]]
+    assert told == ["worker 1 has other settings than worker 0"] * 2
+
+
 def test_the_first_worker_chooses_the_sample_for_all_of_them(found: Any) -> None:
     one, two = (worker["commands"]["budget"] for worker in found[1][:2])
     assert one == two

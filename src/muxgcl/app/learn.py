@@ -13,7 +13,7 @@ from muxgcl.app.saved import Trained
 from muxgcl.graph import Graph
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import fit_members, with_output
-from muxgcl.runs.distributed import all_succeed, callers_workers, from_first
+from muxgcl.runs.distributed import agree, all_succeed, callers_workers, from_first
 from muxgcl.runs.embedding import collapsed
 from muxgcl.runs.environment import limit_threads
 from muxgcl.runs.loop import Epoch
@@ -46,6 +46,8 @@ def learn(graph: Any, wanted: Wanted) -> Trained:
     with all_succeed(workers):
         loaded, prepared, encoding = as_graph(graph)
         plan = _plan(wanted, prepared, seed)
+    if workers is not None:
+        agree(workers, plan)
     found = from_first(workers, lambda: _budget(wanted, plan, prepared, workers))
     *sampled, estimate = found.notes or ("",)
     if first and sampled:
