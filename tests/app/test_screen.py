@@ -16,10 +16,11 @@ from cli_cases import FAST, TINY, ask, command_line
 from rich.console import Console
 from rich.progress import Progress
 
+from muxgcl import __version__
 from muxgcl.app import screen as screens
 from muxgcl.app.screen import Screen
 from muxgcl.app.show import say
-from muxgcl.cli import progress
+from muxgcl.cli import _told_after, progress
 from muxgcl.runs.environment import human_time
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
@@ -174,6 +175,33 @@ def test_a_signal_elsewhere_has_its_status_too(
         assert ask(capsys, "report", str(trained)) == (status, "", line)
 
 
+def test_the_version_is_told_without_what_takes_seconds_to_load() -> None:
+    code = (
+        "import sys; from muxgcl.cli import main; sys.argv = ['muxgcl', '--version']\n"
+        "try: main()\n"
+        "finally: print(sorted({'torch', 'typer', 'numpy'} & set(sys.modules)))"
+    )
+    env = {**os.environ, "PYTHONPATH": SOURCE}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.stdout == f"muxgcl {__version__}\n[]\n"
+
+
+def test_a_terminal_shows_that_libraries_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with _told_after(0.01):
+            time.sleep(0.2)
+        told = "loading PyTorch ...\r\x1b[K" if stream.isatty() else ""
+        assert stream.getvalue() == told
+        with _told_after(60.0):
+            pass
+        assert stream.getvalue() == told
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_libraries_are_loaded_is_one_line(number: signal.Signals) -> None:
     code = (
@@ -319,6 +347,21 @@ def test_the_help_page_fits_80_columns_in_groups(capsys: pytest.CaptureFixture[s
     line = next(line for line in done.stdout.splitlines() if "--quiet" in line)
     assert line.strip("│ ").split() == ["--quiet", "Show", "no", "progress."]  # no type
     assert max(line.find("The seed of the splits") for line in done.stdout.splitlines()) <= 45
+
+
+def test_help_pages_name_debug_and_leave_room_for_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    for words in (["run"], ["reproduce"], ["cluster"], ["bench", "kernels"], ["tune"]):
+        assert command_line([*words, "--help"]) == 0
+        page = capsys.readouterr().out
+        assert "--debug" in page
+        options = page[page.index("─ Options ─") :]
+        assert not re.search(r"range>|list\[", options), words
+        assert "<tensorboard" not in page
+    assert command_line(["cluster", "--debug", "x"]) == 2  # it still is for the program
 
 
 def test_the_shell_completes_methods_and_datasets() -> None:

@@ -7,10 +7,15 @@ the program `muxgcl`; nothing else calls this package.
 import os
 import signal
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 
+from muxgcl import __version__
+
 STOPPED = 128  # a status above it: a signal ended the command
+FIRST_WORD = 0.8  # seconds without one
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -27,9 +32,13 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal shows \\xe9
     try:
+        if sys.argv[1:] == ["--version"]:  # which needs nothing of what follows
+            print(f"muxgcl {__version__}", flush=True)
+            sys.exit(0)
         before = {number: signal.signal(number, _leave) for number in STOPS}
-        from muxgcl.cli import commands  # noqa: F401  (declares them, and loads torch)
-        from muxgcl.cli.app import run
+        with _told_after(FIRST_WORD):
+            from muxgcl.cli import commands  # noqa: F401  (declares them, and loads torch)
+            from muxgcl.cli.app import run
 
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -50,6 +59,30 @@ def main() -> None:
             sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
+
+
+@contextmanager
+def _told_after(seconds: float) -> Iterator[None]:
+    """Show on a terminal that libraries are loaded, once that takes so long; then wipe it away."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    shown = threading.Event()
+
+    def tell() -> None:
+        shown.set()
+        print("loading PyTorch ...", end="", file=sys.stderr, flush=True)
+
+    timer = threading.Timer(seconds, tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if shown.is_set():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -6,6 +6,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from types import FrameType
 from typing import Annotated, Any
 
@@ -39,6 +40,7 @@ EXPECTED = {  # by the kind of a wrong value
     "greater_than_equal": "at least {ge}",
     "less_than_equal": "at most {le}",
 }
+DEBUG = "Show the traceback of an error."
 # a usage error of the parser under Typer, which has moved between versions
 UsageError: type[Exception] = next(
     kind
@@ -88,7 +90,7 @@ def _options(
     ] = False,
     debug: Annotated[
         bool,
-        typer.Option("--debug", help="Show the traceback of an error; works with every command."),
+        typer.Option("--debug", help=f"{DEBUG[:-1]}; works with every command."),
     ] = False,
 ) -> None:
     pass
@@ -100,7 +102,7 @@ def run(arguments: list[str]) -> int:
     if wrong := [word for word in arguments if not is_unicode(word)]:
         return _fail(f"{wrong[0]!r} is not UTF-8: rename what it names", 2, debug)
     command = typer.main.get_command(app)
-    _flags_take_no_value(command)
+    _readable_help(command)
     try:
         with _termination():
             status = command.main(
@@ -144,14 +146,22 @@ def _usage(error: Any) -> str:
     return str(said)
 
 
-def _flags_take_no_value(command: Any) -> None:
-    """Keep the help page from showing a type behind `--quiet`, as if a value were to follow."""
+def _readable_help(command: Any, debug: Any = None) -> None:
+    """Keep the help page from showing a type behind `--quiet`, as if a value were to follow.
+
+    `--debug`, which only the program itself declares, is on the page of every command.
+    """
+    if debug is None:
+        debug = copy(next(option for option in command.params if "--debug" in option.opts))
+        debug.help, debug.expose_value = DEBUG, False
+    elif debug not in command.params:
+        command.params.append(debug)
     asks = command.get_help_option(command.context_class(command))
     for parameter in [*command.params, asks]:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
     for inner in getattr(command, "commands", {}).values():
-        _flags_take_no_value(inner)
+        _readable_help(inner, debug)
 
 
 class Terminated(KeyboardInterrupt):

@@ -36,7 +36,8 @@ def kernels(
     width: Annotated[int, typer.Option(help="Width of what is contrasted.")] = 128,
     rank: Annotated[int, typer.Option(help="Width of the affinity tables.")] = 128,
     precision: Annotated[
-        list[str] | None, typer.Option(help=f"{', '.join(PRECISIONS)}; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"{', '.join(PRECISIONS)}; may be repeated."),
     ] = None,
     record: Record = None,
     as_json: options.Json = False,
@@ -58,7 +59,9 @@ def epoch(
         list[str] | None, typer.Argument(help="Dataset names, or random-N; cora by default.")
     ] = None,
     device: options.Device = "auto",
-    backend: Annotated[list[str] | None, typer.Option(help="May be repeated.")] = None,
+    backend: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="May be repeated.")
+    ] = None,
     epochs: options.Epochs = None,
     data_root: f.DataRoot = None,
     record: Record = None,
@@ -83,7 +86,8 @@ def methods(
         list[str] | None, typer.Argument(help="Methods; all that train by default.")
     ] = None,
     datasets: Annotated[
-        list[str] | None, typer.Option(help="Dataset names, or random-N; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Dataset names, or random-N; may be repeated."),
     ] = None,
     device: options.Device = "auto",
     epochs: Annotated[int, typer.Option(help="Timed epochs per method.")] = TIMED,

@@ -13,7 +13,8 @@ TRAINING, FOLDER, SCORES, OUTPUT = "Training", "Run folder", "Scores", "Output"
 PRESETS = ("best", "paper", "quick", "auto")
 
 
-def _seed_of_splits(seed: int) -> int:
+def seed_of_32_bits(seed: int) -> int:
+    """The seed, if numpy and scikit-learn take it."""
     if not 0 <= seed < 2**32:
         raise typer.BadParameter(f"expected an integer from 0 to {2**32 - 1}, got {seed}")
     return seed
@@ -167,7 +168,9 @@ LogOption = Annotated[
     Log | None,
     typer.Option(
         "--log",
-        help="Also send the losses to TensorBoard (files in the run folder), MLflow or W&B.",
+        metavar="NAME",
+        help="Also send the losses to `tensorboard` (files in the run folder), `mlflow` or "
+        "`wandb`.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -175,6 +178,7 @@ Timeout = Annotated[
     float,
     typer.Option(
         "--timeout",
+        metavar="SECONDS",
         min=1.0,
         help="Seconds that a process of torchrun waits for the others.",
         rich_help_panel=TRAINING,
@@ -217,7 +221,7 @@ Splits = Annotated[
 SplitSeed = Annotated[
     int,
     typer.Option(
-        callback=_seed_of_splits,
+        callback=seed_of_32_bits,
         help="The seed of the splits, shared by all methods.",
         rich_help_panel=SCORES,
     ),

@@ -36,18 +36,24 @@ def reproduce(
         typer.Argument(help="Which tables or figures of the paper; hops: ours."),
     ] = None,
     datasets: Annotated[
-        list[str] | None, typer.Option(help="Instead of the paper's; a,b or repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Instead of the paper's; a,b or repeated."),
     ] = None,
-    methods: Annotated[list[str] | None, typer.Option(help="Only these; a,b or repeated.")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only these; a,b or repeated.")
+    ] = None,
     seeds: Annotated[int, typer.Option(help="How many training seeds, from 0 on.")] = 5,
     chief_seeds: Annotated[
         int | None,
-        typer.Option(min=1, help="Seeds of mux-gcl, grace and mux-hop, where more are wanted."),
+        typer.Option(
+            metavar="N", min=1, help="Seeds of mux-gcl, grace and mux-hop, where more are wanted."
+        ),
     ] = None,
     splits: options.Splits = 20,
     epochs: options.Epochs = None,
     jobs: Annotated[
-        int, typer.Option(min=0, help="Processes that score beside the training; 0: none.")
+        int,
+        typer.Option(metavar="N", min=0, help="Processes that score beside the training; 0: none."),
     ] = 0,
     records: Annotated[Path, typer.Option(help="Where records are kept.")] = Path("records"),
     out: Annotated[Path, typer.Option(help="Where tables and figures go.")] = Path("results"),
@@ -59,7 +65,9 @@ def reproduce(
     ] = False,
     parts: Annotated[
         list[str] | None,
-        typer.Option(help=f"Of hops, only these; a,b or repeated: {', '.join(HOP_PARTS)}."),
+        typer.Option(
+            metavar="NAME", help=f"Of hops, only these; a,b or repeated: {', '.join(HOP_PARTS)}."
+        ),
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Start no new training after this many seconds.")

@@ -215,7 +215,9 @@ def cluster(
         int | None, typer.Option(help="How many clusters; as many as classes by default.")
     ] = None,
     repeats: Annotated[int, typer.Option(help="Number of independent runs of k-means.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The seed of the first run.")] = 0,
+    seed: Annotated[
+        int, typer.Option(callback=o.seed_of_32_bits, help="The seed of the first run.")
+    ] = 0,
     out: ClustersFile = None,
     as_json: o.Json = False,
 ) -> None:
