@@ -17,6 +17,7 @@ from muxgcl.app.source import graph_of_run
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import planted
 from muxgcl.io.load import load
+from muxgcl.report import read_run
 from muxgcl.runs.folder import Run
 
 OPTIONS = replace(SCORED, splits=2, controls=False)
@@ -148,6 +149,7 @@ def test_scores_of_other_labels_are_never_compared(
     assert muxgcl.run_info(run)["verdict"] is None
     assert list(Run(run).scores()) == ["holdout"]
     assert len(Run(run).diagnostics()["confusion"]) == 2 != len(old)
+    assert muxgcl.run_info(run)["classes"] == read_run(run).data_summary["classes"] == 2
     assert muxgcl.evaluate_run(run, splits=2).verdict is not None  # the labels given last
 
 

@@ -97,6 +97,16 @@ def test_the_command_line_writes_the_rows_of_new_nodes_alone(
     assert "1 new node has no edges" in told
 
 
+def test_one_embedding_is_called_one(
+    parts: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (parts / "new.csv").read_text().splitlines()
+    (tmp_path / "one.csv").write_text("\n".join(lines[:2]) + "\n")
+    words = ["embed", str(run), "--new-nodes", str(tmp_path / "one.csv")]
+    words += ["--label-column", "topic", "--out", str(tmp_path / "z.npy")]
+    assert "1 embedding of width" in ask(capsys, *words)[2]
+
+
 def test_a_graph_without_features_gives_new_nodes_features_of_their_links(
     parts: Path, tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stage_cases import SCORED
+from stage_cases import SCORED, Heard
 
 import muxgcl
 from muxgcl import LoadOptions, UserError
@@ -75,6 +75,13 @@ def test_evaluating_again_keeps_what_it_does_not_measure(tmp_path: Path) -> None
     assert after["clustering"] == before["clustering"]
     assert after["controls"]["raw"]["clustering"] == before["controls"]["raw"]["clustering"]
     assert after["controls"]["raw"]["holdout"]["accuracy"]["n"] == 2
+
+
+def test_training_anew_is_told_with_how_often(tmp_path: Path) -> None:
+    result = muxgcl.run(planted(nodes=60), replace(OPTIONS, out=tmp_path / "run", score=False))
+    heard = Heard()
+    muxgcl.predict_links(result.path, repeats=1, observer=heard)
+    assert "trained anew, once without a tenth of them" in heard.notes[0]
 
 
 def test_embeddings_are_returned_and_written_where_asked(tmp_path: Path) -> None:

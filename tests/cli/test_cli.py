@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -361,3 +362,11 @@ def test_the_program_starts_as_a_module_without_what_takes_seconds_to_load() -> 
     assert "torch" in loaded
     slow = {"matplotlib", "optuna", "pandas", "pyarrow", "sklearn", "torch_geometric"}
     assert not loaded & slow
+
+
+def test_the_shell_completes_names_of_datasets() -> None:
+    asked = {"_MUXGCL_COMPLETE": "complete_bash", "COMP_WORDS": "muxgcl run co", "COMP_CWORD": "2"}
+    words = [sys.executable, "-m", "muxgcl"]
+    found = subprocess.run(words, env=os.environ | asked, capture_output=True, text=True)
+    assert {"cora", "computers"} <= set(found.stdout.split())
+    assert "citeseer" not in found.stdout

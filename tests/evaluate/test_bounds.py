@@ -83,7 +83,7 @@ def test_the_smallest_split_has_one_node_a_part() -> None:
     split = random_split(3, 0)
     assert [len(part) for part in (split.train, split.val, split.test)] == [1, 1, 1]
     for labels in (2, np.array([0, 1])):
-        with pytest.raises(UserError, match="got 2 labelled nodes"):
+        with pytest.raises(UserError, match="2 labelled nodes are too few to score"):
             random_split(labels, 0)
     for shares in ({"train": -0.1}, {"val": -0.1}, {"train": 0.5, "val": 0.5}):
         with pytest.raises(UserError, match="expected labelled nodes for train"):
@@ -95,7 +95,7 @@ def test_the_smallest_split_has_one_node_a_part() -> None:
 def test_six_labelled_nodes_are_enough_for_a_reported_score_and_one_split_is() -> None:
     y = np.array([0, 1, 0, 1, 0, 1])
     assert len(holdout_splits(y, 1)) == 1
-    with pytest.raises(UserError, match=r"at least 6 labelled nodes, .* got 5"):
+    with pytest.raises(UserError, match=r"5 labelled nodes are too few .* at least 6"):
         holdout_splits(y[:5], 1)
     assert len(holdout_splits(y[:5], 1, everywhere=True)) == 1
     for splits in (holdout_splits, development_splits):

@@ -107,7 +107,7 @@ def test_too_few_labelled_nodes_are_refused_in_one_line() -> None:
         development_splits(two)
     five = np.array([0, 1, 0, 1, 0])
     assert len(holdout_splits(five, 50, everywhere=True)) == 50
-    with pytest.raises(UserError, match=r"at least 6 labelled nodes.*got 5"):
+    with pytest.raises(UserError, match=r"5 labelled nodes are too few .* at least 6"):
         holdout_splits(five, 1)
     assert all(len(split.test) for split in holdout_splits(np.array([0, 1, 0, 1, 0, 1]), 200))
     with pytest.raises(UserError, match="at least one split"):

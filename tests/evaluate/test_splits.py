@@ -89,7 +89,7 @@ def test_one_class_is_refused_in_one_line() -> None:
         holdout_splits(y, 3)
     with pytest.raises(UserError, match=message):
         public_splits(y[:30], *masks())
-    with pytest.raises(UserError, match="got 0 labelled nodes"):
+    with pytest.raises(UserError, match="0 labelled nodes are too few to score"):
         random_split(np.full(50, -1), seed=0)
 
 
@@ -100,7 +100,7 @@ def test_splits_are_those_of_the_records() -> None:
 
 
 def test_too_few_labelled_nodes_are_refused_in_one_line() -> None:
-    with pytest.raises(UserError, match="got 2 labelled nodes"):
+    with pytest.raises(UserError, match="2 labelled nodes are too few to score"):
         random_split(np.array([0, 1, -1, -1]), seed=0)
     with pytest.raises(UserError, match="at least one split"):
         holdout_splits(50, 0)

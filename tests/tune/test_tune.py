@@ -337,7 +337,7 @@ def test_a_graph_without_labels_is_judged_by_links(loaded: Loaded, graph: Graph)
     assert isinstance(measure_of(bare, graph), ByLinks)
     assert isinstance(measure_of(loaded, graph, "links"), ByLinks)
     assert isinstance(measure_of(loaded, graph), ByLabels)
-    with pytest.raises(UserError, match="no labels"):
+    with pytest.raises(UserError, match=r"no labels: --label-column .* --by links"):
         measure_of(bare, graph, "labels")
 
 

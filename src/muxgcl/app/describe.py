@@ -88,7 +88,7 @@ def run_info(run: Folder) -> dict[str, Any]:
         "nodes": data.get("nodes"),
         "edges": data.get("edges"),
         "features": data.get("features"),
-        "classes": data.get("classes") or _classes(folder),
+        "classes": _classes(folder) or data.get("classes", 0),
         "epochs": epochs,
         "epochs_done": int(lines[-1]["epoch"]) if lines else 0,
         "loss": lines[-1]["loss"] if lines else None,
@@ -102,6 +102,6 @@ def run_info(run: Folder) -> dict[str, Any]:
 
 
 def _classes(folder: Run) -> int:
-    """Of labels that were given after training."""
+    """Of the labels that the folder holds: they may have been given after training."""
     y = folder.labels()
     return 0 if y is None else len(np.unique(y[y >= 0]))

@@ -64,6 +64,10 @@ def random_split(
     y = np.zeros(labels, np.int64) if unknown else np.asarray(labels)
     nodes = np.flatnonzero(y >= 0)
     sizes = [max(1, round(share * len(nodes))) for share in (train, val)]
+    if len(nodes) < 3:
+        raise UserError(
+            f"{_labelled(len(nodes))} too few to score: train, val and test need one each"
+        )
     if min(train, val) < 0 or sum(sizes) >= len(nodes):
         raise UserError(
             f"expected labelled nodes for train ({train:g}), val ({val:g}) and test, "
@@ -113,6 +117,10 @@ def among(split: Split, rows: Index) -> Split:
     return Split(train, val, test, uncounted)
 
 
+def _labelled(count: int) -> str:
+    return f"{count} labelled node{' is' if count == 1 else 's are'}"
+
+
 def holdout_splits(
     labels: Labels | int, count: int = 20, seed: int = 0, *, everywhere: bool = False
 ) -> list[Split]:
@@ -129,7 +137,7 @@ def holdout_splits(
         return splits
     if (labelled := int((labels_or_zeros(labels) >= 0).sum())) < FEWEST:
         raise UserError(
-            f"{labelled} labelled node{'s are' if labelled != 1 else ' is'} too few to score: "
+            f"{_labelled(labelled)} too few to score: "
             f"expected at least {FEWEST}, so that a test node is left in the half that scores are "
             "reported on"
         )

@@ -7,6 +7,7 @@ import numpy as np
 from muxgcl.report.record import RunRecord
 from muxgcl.runs.contents import COLUMN
 from muxgcl.runs.folder import Run
+from muxgcl.shapes import Array
 
 SETTINGS = ("train", "method", "source")  # tables of config.toml, beside `run`
 COUNTS = ("nodes", "edges", "features", "classes")
@@ -38,7 +39,7 @@ def read_run(path: str | Path) -> RunRecord:
         fingerprint=str(data.get("fingerprint", "")),
         settings=settings,
         versions=config.get("versions", {}),
-        data_summary={name: data[name] for name in COUNTS if name in data},
+        data_summary={name: data[name] for name in COUNTS if name in data} | _classes(nodes),
         data_notes=data.get("notes", []),
         command=facts.get("command"),
         metrics=metrics,
@@ -56,3 +57,9 @@ def read_run(path: str | Path) -> RunRecord:
         epoch_ms=facts.get("epoch_ms", float(np.median(epoch_ms)) if epoch_ms.size else None),
         peak_mib=facts.get("peak_mib"),
     )
+
+
+def _classes(nodes: dict[str, Array]) -> dict[str, int]:
+    """How many there are of labels that may have been given after training."""
+    y = nodes.get("label")
+    return {} if y is None else {"classes": len(np.unique(y[y >= 0]))}
