@@ -4,13 +4,16 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from report_cases import NAMES, bare_record, hostile_record, long_record, run_record
 
 from muxgcl.report import RunRecord, save_figures, training_figures
 from muxgcl.report.figures import PLOTS
 from muxgcl.report.palette import THEMED
-from muxgcl.report.style import inline_svg, styled
+from muxgcl.report.score_figures import STRONG
+from muxgcl.report.style import inline_svg, short_names, styled
 
 
 def drawn(name: str, record: RunRecord) -> str:
@@ -30,6 +33,45 @@ def test_confusion_shows_the_percentages_of_each_row() -> None:
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn("confusion", run_record()))
     rows = [[90, 10, 0, 0], [0, 50, 50, 0], [0, 0, 100, 0], [25, 25, 25, 25]]
     assert [int(t) for t in texts if t.isdigit()] == [cell for row in rows for cell in row]
+
+
+@pytest.mark.parametrize(
+    ("names", "want"),
+    [
+        (["Theory", "Rules"], ["Theory", "Rules"]),
+        (
+            ["Department of Biology", "Department of History", "Department of Mathematics"],
+            ["Biology", "History", "Mathematics"],
+        ),
+        (["a_long_word_x1", "a_long_word_x2"], ["x1", "x2"]),
+        (
+            ["Applied biology of the sea", "Applied biology of lakes", "Art"],
+            ["Applie…e sea", "Applie…lakes", "Art"],
+        ),
+        (["Department", "Department of Biology"], ["Department", "Department …"]),
+        (["same", "same"], ["same", "same"]),
+    ],
+)
+def test_long_names_stay_apart(names: list[str], want: list[str]) -> None:
+    found = short_names(names, 12)
+    assert max(map(len, found)) <= 12
+    assert found == want
+
+
+def test_figures_of_a_confusion_matrix_stand_out_from_their_cells() -> None:
+    for card, ink, main in (("#ffffff", "#1c2330", "#2f6fb3"), ("#171b23", "#e8eaf0", "#6aa9ec")):
+        for part in (0, 0.3, 0.6, 0.74, 0.76, 1):
+            text = card if part > STRONG else ink
+            cell = 0.04 + 0.96 * part
+            colour = (1 - cell) * np.array(to_rgb(card)) + cell * np.array(to_rgb(main))
+            assert contrast(colour, np.array(to_rgb(text))) >= 3
+
+
+def contrast(one: np.ndarray, two: np.ndarray) -> float:
+    """As WCAG has it."""
+    linear = [np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) for c in (one, two)]
+    low, high = sorted(float(c @ [0.2126, 0.7152, 0.0722]) for c in linear)
+    return (high + 0.05) / (low + 0.05)
 
 
 def test_loss_has_a_curve_for_each_term_and_one_for_the_total() -> None:

@@ -48,6 +48,17 @@ def test_a_score_says_its_spread_only_where_it_was_repeated() -> None:
     assert (str(once), str(often)) == ("0.930", "84.26 ± 0.91")
 
 
+def test_the_measure_says_how_many_digits_a_score_has() -> None:
+    scores = {"accuracy": figure(0.8, 0.1), "macro_f1": figure(0.835, 0.106), "own": figure(0.5)}
+    found = flatten({"holdout": scores, "clustering": {"nmi": figure(0.5, 0.01)}})
+    assert [str(score) for score in found] == [
+        "0.80 ± 0.10",
+        "0.83 ± 0.11",
+        "0.500 ± 0.500",
+        "0.500 ± 0.010",
+    ]
+
+
 def lab(colour: str, eye: list[list[float]]) -> np.ndarray:
     """CIELAB of what an eye sees; the matrix acts on linear RGB."""
     rgb = np.array(to_rgb(colour))

@@ -11,7 +11,15 @@ MUTED = "#667085"  # axes, and whatever is of less account
 GRID = "#e3e6ec"
 MAIN = "#2f6fb3"  # the run itself; positive pairs
 OTHER = "#d9642c"  # its opposite; negative pairs
-THEMED = {"ink": INK, "muted": MUTED, "grid": GRID, "main": MAIN, "other": OTHER}
+CARD = "#ffffff"  # what figures lie on, and text on a strong colour
+THEMED = {
+    "ink": INK,
+    "muted": MUTED,
+    "grid": GRID,
+    "main": MAIN,
+    "other": OTHER,
+    "card": CARD,
+}
 
 # found by search: as far apart as ten can be in CIELAB, to normal, protan and deutan eyes alike
 CATEGORIES = (

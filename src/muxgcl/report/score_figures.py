@@ -8,14 +8,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from muxgcl.report.palette import INK, MAIN, MUTED
+from muxgcl.report.palette import CARD, INK, MAIN, MUTED
 from muxgcl.report.record import RunRecord
 from muxgcl.report.scores import Score, flatten
-from muxgcl.report.style import WIDTH, short
+from muxgcl.report.style import WIDTH, short, short_names
 
 MOST_CLASSES = 40  # a larger confusion matrix cannot be read
 WITH_FIGURES = 15  # classes up to which every cell has its percentage
 NAMED_TWICE = 8  # classes up to which columns have names, too
+STRONG = 0.75  # share above which a cell's colour is dark: 3 to 1 or more against its text
 LABEL = 13  # points of a class's name: nine pixels on a phone
 
 
@@ -92,20 +93,20 @@ def confusion(record: RunRecord) -> Figure:
                 column,
                 row,
                 f"{100 * part:.0f}",
-                color="#ffffff" if part > 0.45 else INK,
-                fontsize=12 - k // 4,
+                color=CARD if part > STRONG else INK,
+                fontsize=LABEL if k <= 12 else 12,
                 ha="center",
                 va="center",
             )
     names = record.named_classes[:k]
     if numbered:
         step = 1 if k <= WITH_FIGURES else 5
-        shown = [f"{place} {short(name, 13)}" for place, name in enumerate(names, 1)]
+        shown = [f"{place} {name}" for place, name in enumerate(short_names(names, 13), 1)]
         axes.set_yticks(range(k), shown, fontsize=LABEL)
         places = range(step - 1, k, step)
         axes.set_xticks(places, [str(place + 1) for place in places], fontsize=LABEL)
     else:
-        shown = [short(name, 14) for name in names]
+        shown = short_names(names, 14)
         slant: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
         axes.set_xticks(range(k), shown, fontsize=LABEL, **slant)
         axes.set_yticks(range(k), shown, fontsize=LABEL)

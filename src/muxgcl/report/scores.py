@@ -56,7 +56,9 @@ class Score:
         return MEASURES.get(self.measure, self.measure)
 
     def __str__(self) -> str:
-        digits = 3 if max(abs(self.mean), self.std) <= 1.5 else 2
+        known = 2 if "%" in self.heading else 3
+        large = max(abs(self.mean), self.std) > 1.5
+        digits = known if self.measure in MEASURES else 2 if large else 3
         spread = f" ± {self.std:.{digits}f}" if self.n > 1 else ""
         return f"{self.mean:.{digits}f}{spread}"
 

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import IO, Any
@@ -57,6 +57,26 @@ def short(text: Any, most: int = 22) -> str:
     """Long names cut, unprintable characters replaced."""
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
     return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def short_names(names: Sequence[str], most: int) -> list[str]:
+    """Names cut so that they stay apart: without the words that all of them begin with.
+
+    What is too long still loses its end or, where others have the same beginning, its middle.
+    """
+    names = [short(name, len(str(name))) for name in names]
+    if any(len(name) > most for name in names):
+        one, two = min(names), max(names)
+        same = next((k for k, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(one))
+        start = one[:same]
+        words = max(start.rfind(sign) for sign in " _-/:.") + 1
+        names = [name[words:] for name in names] if all(len(n) > words for n in names) else names
+    ends = [short(name, most) for name in names]
+    head = most // 2
+    return [
+        end if ends.count(end) == 1 or end == name else f"{name[:head]}…{name[head + 1 - most :]}"
+        for name, end in zip(names, ends, strict=True)
+    ]
 
 
 def save(figure: Figure, file: IO[bytes], kind: str) -> None:
