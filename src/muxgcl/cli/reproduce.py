@@ -151,7 +151,7 @@ def _run(runner: Runner, jobs: list[Job]) -> Outcome:
 
 @contextmanager
 def _bar(jobs: list[Job]) -> Iterator[Any]:
-    """Time left is told by work, not by count: an epoch on a large graph takes longer."""
+    """A bar whose time left is reckoned by work: an epoch on a large graph takes longer."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),

@@ -25,7 +25,7 @@ from muxgcl.runs.fit import Stopped, reporting_interrupts
 from muxgcl.runs.scoring import summaries
 from muxgcl.runs.settings import parse_pairs, settings_toml
 
-if TYPE_CHECKING:  # Optuna is an extra: its absence is told when `tune` is asked for
+if TYPE_CHECKING:  # Optuna is an extra: only `tune` needs it
     from muxgcl.tune import Outcome, Tried
 
 

@@ -1,4 +1,4 @@
-"""The published raw files by their sha256: a download that differs is refused, a copy is told.
+"""The published raw files by their sha256: a download that differs is refused, a copy is noted.
 
 Of the larger graphs (Coauthor, DBLP, WikiCS) no sha256 is known here. Their first download is
 trusted: its sha256 is kept beside it, and whatever is found under that name later must match.

@@ -16,7 +16,7 @@ def repeat(
     *,
     capture: bool = True,
 ) -> None:
-    """Do the work so many times; `after` is told how often it was done.
+    """Do the work so many times; `after` is called with the number of times so far.
 
     What is captured must have static shapes and decide nothing on the host.
     """

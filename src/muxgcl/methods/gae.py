@@ -49,7 +49,7 @@ class Gae(Method):
         )
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
-        """How badly edges are told from pairs without an edge."""
+        """How badly edges are told apart from pairs without an edge."""
         return self.model.loss(graph)
 
     def embed(self, graph: Graph) -> Nodes:

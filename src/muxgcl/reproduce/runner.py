@@ -60,7 +60,7 @@ class Runner:
     def run(self, jobs: Sequence[Job]) -> Outcome:
         """Run what is missing, in order, and append each result as soon as it is there."""
         outcome, begin = Outcome(), time.monotonic()
-        pick_device(self.device)  # a wrong name is told before anything is opened
+        pick_device(self.device)  # a wrong name is refused before anything is opened
         with self.store.locked():
             groups = trainings(self.missing(jobs))
             with Workers(self.workers) as workers, TemporaryDirectory() as scratch:
@@ -137,7 +137,7 @@ class Runner:
             self.on_record(pending.job, record)
 
     def _fail(self, group: list[Job], error: Exception, outcome: Outcome) -> None:
-        """Name what failed and go on; a fault of ours is told in full."""
+        """Name what failed and go on; a fault of ours is shown with its traceback."""
         known = isinstance(error, UserError)
         reason = str(error) if known else "".join(traceback.format_exception(error)).strip()
         for job in group:

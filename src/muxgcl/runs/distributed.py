@@ -285,7 +285,7 @@ def check_weights(workers: Workers, trainer: Trainer) -> None:
 
 
 def _together(work: Callable[..., object], *arguments: object, **more: object) -> None:
-    """Something that all workers do; where one is gone, that is what is told."""
+    """Something that all workers do; where one is gone, the error says so."""
     try:
         work(*arguments, **more)
     except RuntimeError as error:

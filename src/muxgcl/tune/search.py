@@ -104,7 +104,7 @@ def tune(
     auto = _settings(plan_at({}))
     space = space_of(kind, auto, fixed)
     start = point_of(space, auto)
-    make_ready(plan_at(start), graph)  # what is wrong is told before the study is written
+    make_ready(plan_at(start), graph)  # finds what is wrong before the study is written
     facts = {
         "graph": graph_fingerprint(graph),
         "method": method,

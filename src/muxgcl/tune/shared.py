@@ -200,7 +200,7 @@ def _is_live(trial: Any, found: list[Any]) -> bool:
 
 
 class _Lock:
-    """Optuna's lock; who takes it cuts off half a line that a kill or a full disk has left."""
+    """Optuna's lock; taking it cuts off half a line that a kill or a full disk has left."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.lock = path, JournalFileOpenLock(str(path))
