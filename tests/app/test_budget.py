@@ -107,6 +107,22 @@ def test_a_sample_of_preset_auto_learns_from_views_that_drop_less_features_and_m
 
 
 @pytest.mark.usefixtures("slow")
+def test_settings_of_a_sample_do_not_make_the_contrast_exact_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[bool] = []
+    choose = cost.choose_sampling
+
+    def chosen(plan: Plan, graph: Graph, rates: Rates, *, exact: bool = True) -> cost.Chosen:
+        asked.append(exact)
+        return choose(plan, graph, rates, exact=exact)
+
+    monkeypatch.setattr(cost, "choose_sampling", chosen)
+    assert budget(plan(), GRAPH).plan.anchors is not None
+    assert asked == [True, False]
+
+
+@pytest.mark.usefixtures("slow")
 def test_what_is_asked_for_is_not_changed() -> None:
     exact = budget(plan(), GRAPH, exact=True)
     assert exact.plan == plan()

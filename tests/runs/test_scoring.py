@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import cluster
+from muxgcl.evaluate import STRENGTHS, cluster
 from muxgcl.evaluate.development import report_labels
 from muxgcl.io import planted
 from muxgcl.runs import scoring
@@ -69,6 +69,22 @@ def test_classes_that_cannot_be_learned_are_refused_and_many_are_noted() -> None
     with pytest.raises(UserError, match="101 classes among 201 labelled nodes cannot be learned"):
         check_scoring(labelled([*range(101), *range(100)]), ("holdout",), 1)
     check_scoring(labelled([*range(100)] * 1 + [-1]), ("holdout",), 1)  # few enough to count
+
+
+def test_the_weights_of_a_probe_are_counted_for_the_classes_that_it_can_see(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(scoring, "check_size", lambda what, size: sizes.append(size))
+    check_scoring(labelled([k % 3 for k in range(60)]), None, 1)
+    check_scoring(labelled([*range(50)] * 4), None, 1)  # a tenth of the nodes is trained on
+    assert sizes == [8 * len(STRENGTHS) * classes * 512 for classes in (3, 20)]
+
+
+def test_what_is_not_said_is_scored_by_twenty_splits_from_seed_0_with_controls() -> None:
+    how = scoring.Judging(DATA)
+    assert (how.protocols, how.splits, how.split_seed) == (("holdout",), 20, 0)
+    assert how.controls
 
 
 def test_a_sample_of_the_nodes_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
