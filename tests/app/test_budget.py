@@ -131,6 +131,16 @@ def test_what_is_asked_for_is_not_changed() -> None:
     assert exact.cost.seconds > asked.cost.seconds
 
 
+def test_an_estimate_for_json_is_rounded_to_what_it_can_tell() -> None:
+    found = cost.Cost(12.3456, 1.23456 * cost.GIB, 0.0, "CPU", 2.3456)
+    told = Budget(plan(anchors=9, keys=8), found).to_dict()
+    assert (told["seconds"], told["scoring_seconds"], told["gib"]) == (12.3, 2.3, 1.23)
+    assert (told["method"], told["dataset"], told["epochs"]) == ("mux-hop", "graph", 60)
+    assert (told["anchors"], told["negatives"]) == (9, 8)
+    none = Budget(plan()).to_dict()
+    assert none["seconds"] is none["scoring_seconds"] is none["gib"] is None
+
+
 def test_a_short_training_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "calibrate", None)
     short = replace(plan("grace"), train=TrainConfig(epochs=2))

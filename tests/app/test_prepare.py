@@ -127,6 +127,11 @@ def test_members_go_with_neither_protocol_paper_nor_workers(
     assert one.workers == Workers(0, 2)
 
 
+def test_a_log_that_is_not_known_is_refused_before_training(loaded: Loaded) -> None:
+    with pytest.raises(UserError, match="log must be one of tensorboard, mlflow, wandb, got 'x'"):
+        prepare(loaded, replace(SCORED, log="x"), None, None)
+
+
 def test_scores_that_cannot_be_had_are_refused_before_training() -> None:
     with pytest.raises(UserError, match="protocol public needs labels"):
         prepare(unlabelled(), replace(SCORED, protocols=("public",)), None, None)

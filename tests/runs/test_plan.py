@@ -43,6 +43,18 @@ def test_a_plan_without_sense_is_refused(changes: dict[str, Any], message: str) 
         plan_of(**changes)
 
 
+def test_a_sample_is_refused_with_the_methods_that_have_one() -> None:
+    with pytest.raises(UserError) as refused:
+        plan_of("dgi", anchors=8)
+    able = str(refused.value).partition("these have one: ")[2].split(", ")
+    assert able == [name for name, kind in METHODS.items() if kind.samples]
+    data = planted(nodes=12)
+    data.update({"edge_parts": data.x.new_ones(1, data.edge_index.shape[1]), "directed": True})
+    with pytest.raises(UserError) as refused:
+        build(plan_of(settings=SMALL), Graph.from_data(data))
+    assert str(refused.value).endswith("--edge-type); mux-hop does")
+
+
 def test_the_bounds_of_a_plan_are_within_it() -> None:
     assert plan_of(seed=2**63 - 1).seed == SEEDS - 1  # what 64 bits with a sign can hold
     assert plan_of(members=1000).members == 1000
@@ -62,9 +74,10 @@ def test_make_passes_on_all_that_it_is_given() -> None:
 
 def test_auto_tells_what_it_picked_and_nothing_that_was_overridden() -> None:
     picked = {c.key: c.value for c in Plan.make("grace", "auto", graph=GRAPH).choices}
-    plan = Plan.make("grace", "auto", overrides={"lr": 0.5, "epochs": 3}, graph=GRAPH)
+    given = {"lr": 0.5, "epochs": 3, "temperature": 0.9}
+    plan = Plan.make("grace", "auto", overrides=given, graph=GRAPH)
     left = {c.key: c.value for c in plan.choices}
-    assert left == {key: value for key, value in picked.items() if key not in ("lr", "epochs")}
+    assert left == {key: value for key, value in picked.items() if key not in given}
     used = asdict(plan.train) | asdict(plan.settings)
     assert all(used[key] == value for key, value in left.items())
     assert (plan.train.lr, plan.train.epochs) == (0.5, 3)

@@ -87,6 +87,17 @@ def test_what_is_not_said_is_scored_by_twenty_splits_from_seed_0_with_controls()
     assert how.controls
 
 
+@pytest.mark.parametrize("protocol", ["holdout", "paper"])
+def test_the_parts_of_a_split_are_looked_at_before_training(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(scoring, "check_parts", seen.append)
+    check_scoring(DATA, (protocol,), 7)
+    ((first, *_),) = seen
+    assert (first.uncounted is None) == (protocol == "paper")  # which tests everywhere
+
+
 def test_a_sample_of_the_nodes_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     data = labelled([k % 3 for k in range(60_000)])
     (note,) = check_scoring(data, ("holdout",), 1)
