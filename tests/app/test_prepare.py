@@ -166,11 +166,11 @@ def test_the_estimate_knows_what_was_asked_for_and_is_left_out_where_a_run_goes_
     assert asked[2]["scores"] is None
     prepare(loaded, replace(options, resume=True), None, None)  # there is nothing to resume
     assert len(asked) == 4
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.toml").write_text("[run]\n")
-    assert prepare(loaded, replace(options, resume=True), None, None).plan.anchors is None
-    assert len(asked) == 4
     assert {how["workers"] for how in asked} == {1}
     alone(monkeypatch)
     prepare(loaded, options, None, None, workers=Workers(0, 2))
     assert asked[4]["workers"] == 2
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.toml").write_text('[run]\nmethod = "grace"\n')
+    assert prepare(loaded, replace(options, resume=True), None, None).plan.anchors is None
+    assert len(asked) == 5
