@@ -128,6 +128,21 @@ def test_the_file_store_of_mlflow_holds_the_losses(
     assert found.info.status == "FINISHED"
 
 
+def test_a_store_that_mlflow_refuses_is_one_line_with_the_remedy_before_any_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mlflow: dict[str, SimpleNamespace]
+) -> None:
+    def refuse() -> None:
+        raise RuntimeError(
+            f"the folder is {'old ' * 60} set `MLFLOW_ALLOW_FILE_STORE=true` to go on"
+        )
+
+    monkeypatch.setattr(sys.modules["mlflow"], "MlflowClient", refuse)
+    remedy = "--log mlflow: .*set MLFLOW_ALLOW_FILE_STORE=true, or MLFLOW_TRACKING_URI=sqlite"
+    with pytest.raises(UserError, match=remedy):
+        train(tmp_path / "run", "mlflow")
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
+
+
 def test_wandb_gets_settings_and_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sessions: list[dict[str, Any]] = []
 

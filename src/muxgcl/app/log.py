@@ -16,6 +16,7 @@ from muxgcl.errors import UserError
 from muxgcl.runs.folder import CURVES, Run
 from muxgcl.runs.loop import Epoch
 
+ALLOW = "MLFLOW_ALLOW_FILE_STORE"
 OnBlock = Callable[[list[Epoch]], None]
 
 
@@ -49,7 +50,8 @@ def logged(run: Run, log: str | None, on_block: OnBlock) -> Iterator[OnBlock]:
         yield on_block
         return
     check_log(log)
-    board = BOARDS[log][1](run)
+    with _in_one_line(log):
+        board = BOARDS[log][1](run)
 
     def both(block: list[Epoch]) -> None:
         on_block(block)
@@ -71,7 +73,13 @@ def _in_one_line(log: str) -> Iterator[None]:
     except (UserError, OSError, MemoryError):
         raise
     except Exception as error:
-        raise UserError(f"--log {log}: {' '.join(str(error).split())[:200]}") from error
+        told = " ".join(str(error).split())
+        if ALLOW in told:  # whose remedy stands at the end of a long message
+            told = (
+                f"MLflow refuses to keep runs in a folder: set {ALLOW}=true, or "
+                "MLFLOW_TRACKING_URI=sqlite:///mlflow.db"
+            )
+        raise UserError(f"--log {log}: {told[:200]}") from error
 
 
 def _numbers(epoch: Epoch) -> dict[str, float]:
@@ -122,17 +130,21 @@ class TensorBoard:
 
 
 class MLflow:
-    """The same as metrics of an MLflow run, with the settings as its parameters."""
+    """The same as metrics of an MLflow run, with the settings as its parameters.
+
+    The store is asked at once, so that one that cannot be used is told before any work. The run is
+    begun with the first epochs: until then the folder may hold an earlier run.
+    """
 
     def __init__(self, run: Run) -> None:
         self.run, self.prefix = run, _prefix(run)
-        self.client: Any = None
+        self.client: Any = _mlflow().MlflowClient()
+        self.experiment = os.environ.get("MLFLOW_EXPERIMENT_NAME", "muxgcl")
+        self.client.get_experiment_by_name(self.experiment)
         self.id = ""
 
     def _begin(self) -> None:
-        mlflow = _mlflow()
-        self.client, key = mlflow.MlflowClient(), _key(self.run)
-        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "muxgcl")
+        mlflow, key, name = _mlflow(), _key(self.run), self.experiment
         known = self.client.get_experiment_by_name(name)
         place = self.client.create_experiment(name) if known is None else known.experiment_id
         before = self.client.search_runs([place], filter_string=f"tags.`muxgcl.run` = '{key}'")
@@ -148,7 +160,7 @@ class MLflow:
 
     def __call__(self, block: list[Epoch]) -> None:
         """Send one block of epochs."""
-        if self.client is None:
+        if not self.id:
             self._begin()
         now, metric = int(1000 * time.time()), _mlflow().entities.Metric
         self.client.log_batch(
@@ -162,7 +174,7 @@ class MLflow:
 
     def close(self) -> None:
         """Mark the run as finished."""
-        if self.client is not None:
+        if self.id:
             self.client.set_terminated(self.id)
 
 
