@@ -115,6 +115,7 @@ def test_the_file_store_of_mlflow_holds_the_losses(
     pytest.importorskip("mlflow", reason="mlflow is not installed", exc_type=ImportError)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "store").as_uri())
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     from mlflow import MlflowClient
 
     train(tmp_path / "run", "mlflow")
