@@ -358,3 +358,13 @@ def test_a_mark_among_numbers_is_a_missing_number(tmp_path: Path, mark: str) -> 
     assert np.isnan(graph.columns["age"][::3]).all()
     assert graph.columns["age"][1:3].tolist() == [1, 2]
     assert graph.data.x[0, 0] == 0  # the mean
+
+
+def test_what_keeps_a_column_from_being_numbers_is_named(tmp_path: Path) -> None:
+    cells = [("none yet", "lost", str(i))[i % 5 if i % 5 < 2 else 2] for i in range(60)]
+    rows = ["id,age", *(f"{i},{cell}" for i, cell in enumerate(cells))]
+    (tmp_path / "nodes.csv").write_text("\n".join(rows) + "\n")
+    edges = "\n".join(f"{i},{(i + 1) % 60}" for i in range(60))
+    (tmp_path / "edges.csv").write_text(f"source,target\n{edges}\n")
+    told = "column 'age': 38 different texts, left out: numbers but for 'lost', 'none yet'; leave"
+    assert any(note.startswith(told) for note in load(tmp_path).notes)

@@ -183,7 +183,7 @@ def graph_of_run(
         raise UserError(
             f"{which} the one given: {other_graph(before, tensors)}"
             if graph is not None
-            else f"{which} its files hold now: {other_graph(before, tensors)}; {GIVE_AGAIN}"
+            else f"{which} its files hold now: {other_graph(before, tensors)}; {_again(run)}"
         )
     if options.labels is not None:
         return relabelled(loaded, options), tensors
@@ -192,18 +192,19 @@ def graph_of_run(
     return loaded, tensors
 
 
-GIVE_AGAIN = "give the graph again (GRAPH after the run's folder, --features and its columns)"
+def _again(run: Run) -> str:
+    return f"give the graph again, as in `muxgcl evaluate {run.path} GRAPH --features FILE`"
 
 
 def _own_source(run: Run, tables: Mapping[str, Any], options: LoadOptions) -> Source:
     """Where the run's graph came from."""
     if "graph" not in tables.get("source", {}):
-        raise UserError(f"{run.path} keeps no graph, and its own was in memory: {GIVE_AGAIN}")
+        raise UserError(f"{run.path} keeps no graph, and its own was in memory: {_again(run)}")
     source = Source.from_table(tables["source"], options.data_root)
     files = [] if source.is_dataset else [source.graph]
     files += [file for file in (source.options.features, source.options.labels) if file is not None]
     if gone := [file for file in files if not Path(file).exists()]:
-        raise UserError(f"{run.path} was trained on {gone[0]}, which is gone: {GIVE_AGAIN}")
+        raise UserError(f"{run.path} was trained on {gone[0]}, which is gone: {_again(run)}")
     return source
 
 

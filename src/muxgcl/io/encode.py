@@ -91,8 +91,16 @@ def learn_encoding(table: NodeTable, *, scale: bool = True) -> tuple[Encoding, l
             notes.append(f"column {quoted(name)}: {kinds} one-hot encoded")
         else:
             kinds = how_many(len(texts), "text", "different texts")
-            notes.append(f"column {quoted(name)}: {kinds}, left out")
+            notes.append(f"column {quoted(name)}: {kinds}, left out{_almost_numbers(texts)}")
     return Encoding(numbers, categories), notes
+
+
+def _almost_numbers(texts: list[str]) -> str:
+    """What keeps most texts of a column from being its numbers."""
+    words = [text for text in texts if not is_number(text)]
+    if 2 * len(words) > len(texts):
+        return ""
+    return f": numbers but for {listed(words, 3)}; leave a cell blank where there is no number"
 
 
 def _learn_numbers(
