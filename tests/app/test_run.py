@@ -143,8 +143,8 @@ def test_resume_with_more_epochs_trains_longer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"backend": "reference"}, r"another backend \(chunked\); this command asks for reference"),
-        ({"capture": "off"}, r"another capture \(auto\)"),
+        ({"backend": "reference"}, "begun with backend = chunked; reference was asked for"),
+        ({"capture": "off"}, "begun with capture = auto; off was asked for"),
     ],
 )
 def test_resume_compares_how_a_run_computes(
@@ -205,7 +205,9 @@ def test_seeds_are_counted_up_and_summarised(tmp_path: Path) -> None:
     assert found.scores["holdout"]["accuracy"]["mean"] == pytest.approx(np.mean(means))
     assert found.verdict is not None
     assert (found.verdict.seeds, found.verdict.difference.n) == (3, 6)
-    assert "controls" not in found.scores
+    raw = [one.scores["controls"]["raw"]["holdout"]["accuracy"]["mean"] for one in found.runs]
+    over = found.scores["controls"]["raw"]["holdout"]["accuracy"]
+    assert over == {"mean": pytest.approx(np.mean(raw)), "std": pytest.approx(0.0), "n": 3}
     with pytest.raises(UserError, match="seeds must be at least 1, got 0"):
         muxgcl.run_seeds(planted(nodes=60), 0, options)
 
