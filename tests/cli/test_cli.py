@@ -235,7 +235,7 @@ MISTAKES = {
     ),
     "a seed below 0": (
         ["cluster", "EMPTY", "--seed", "-4"],
-        "--seed: expected at least 0, got",
+        "'--seed': expected an integer from 0 to 4294967295, got -4",
     ),
     "an unknown log": (["run", "GRAPH", "--log", "x"], "'--log': 'x' is not one of"),
     "a file in place of a run folder": (["run", "GRAPH", "--out", "EDGES"], "expected a folder"),
