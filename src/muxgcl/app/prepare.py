@@ -91,10 +91,9 @@ def _folder(options: RunOptions, source: Source, seed: int, *, several: bool) ->
 
 def _folders(options: RunOptions, source: Source, seeds: int) -> list[Path]:
     """One for each seed; no two runs share a member."""
-    first, step = options.seed, options.members
     return [
-        _folder(options, source, seed, several=seeds > 1)
-        for seed in range(first, first + seeds * max(1, step), max(1, step))
+        _folder(options, source, options.seed + k * options.members, several=seeds > 1)
+        for k in range(seeds)
     ]
 
 
