@@ -301,3 +301,18 @@ def test_a_folder_is_looked_at_before_the_graph_is(run: Run, tmp_path: Path) -> 
     shutil.copytree(run.path, seeds / "seed2")
     with pytest.raises(UserError, match="seed2 holds a run already"):
         muxgcl.run_seeds(tmp_path / "nothing.csv", 3, RunOptions(out=seeds))
+
+
+def test_a_run_from_before_a_setting_was_there_goes_on(tmp_path: Path) -> None:
+    options = RunOptions(method="sgc", out=tmp_path / "run", device="cpu", score=False)
+    graph = planted(nodes=60)
+    first = muxgcl.run(graph, options)
+    config = tmp_path / "run" / "config.toml"
+    text = config.read_text()
+    assert "side_by_side = false\n" in text
+    config.write_text(text.replace("side_by_side = false\n", ""))
+    again = muxgcl.run(graph, replace(options, resume=True))
+    assert (again.embedding == first.embedding).all()
+    other = replace(options, resume=True, settings={"side_by_side": True})
+    with pytest.raises(UserError, match="begun with side_by_side = "):
+        muxgcl.run(graph, other)

@@ -181,7 +181,7 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
     for name, now in _where(ready).items():
         _same(run, name.removesuffix("_used"), before["run"].get(name, now), now)
     _same(run, "capture", before["run"].get("capture"), plan.capture)
-    asked = plan.tables()
+    asked, begun = plan.tables(), Plan.from_tables(before).tables()
     epochs = int(before.get("train", {}).get("epochs", 0))
     longer = plan.train.epochs > epochs
     if plan.train.epochs < epochs:
@@ -193,7 +193,8 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
         for key, value in asked[table].items():
             wanted = list(value) if isinstance(value, tuple) else value
             if not (key == "epochs" and longer):
-                _same(run, key, before.get(table, {}).get(key), wanted)
+                known = begun[table].get(key)  # the default, of a setting that came later
+                _same(run, key, list(known) if isinstance(known, tuple) else known, wanted)
     members, width = (before["run"].get("members", 1), before["run"].get("output_width"))
     if plan.members < members:
         _same(run, "members", members, plan.members)
