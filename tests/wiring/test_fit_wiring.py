@@ -1,6 +1,7 @@
 """One run from plan to trained method: what is refused, kept, told and gone on from."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -270,6 +271,13 @@ def test_workers_are_given_the_sample_and_neither_capture_nor_a_device_of_anothe
     asked: list[Any] = []
     monkeypatch.setattr(fitting.distributed, "check", lambda *given: asked.append(given))
     monkeypatch.setattr(fitting.distributed, "place", lambda device: "cpu")
+    waited: list[Any] = []
+
+    def all_succeed(workers: Any) -> Any:
+        waited.append(workers)
+        return nullcontext()
+
+    monkeypatch.setattr(fitting.distributed, "all_succeed", all_succeed)
     built: list[Any] = []
 
     def build(plan: Plan, graph: Graph, cache: Any, told: Any, workers: Any) -> Any:
@@ -286,6 +294,8 @@ def test_workers_are_given_the_sample_and_neither_capture_nor_a_device_of_anothe
     assert ready.workers.sampling == Sampling(4, 6)
     assert asked[0][0] is ready.workers
     assert asked[0][1] is plan
+    assert waited
+    assert all(found is ready.workers for found in waited)
 
 
 def test_workers_begin_alike_and_agree_after_every_epoch(
@@ -295,6 +305,7 @@ def test_workers_begin_alike_and_agree_after_every_epoch(
     answers = [0, 15]
     workers = Workers(0, 1)
     fake = SimpleNamespace(
+        all_succeed=lambda w: nullcontext(),
         prepare=lambda w, method, graph: (calls.append("prepare"), method.prepare(graph)),
         start_alike=lambda w, trainer: calls.append(("alike", trainer.epoch)),
         sum_up=lambda w, method, values: (calls.append("sum"), 2 * values)[1],
