@@ -324,64 +324,6 @@ def test_labels_can_be_given_later(
     assert json.loads(text)["scores"]["holdout"]["accuracy"]["n"] == 2
 
 
-def test_an_option_without_a_value_shows_no_type(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["--help"], ["embed", "--help"], ["datasets", "make", "--help"]):
-        assert command_line(words) == 0
-        assert "<bool>" not in capsys.readouterr().out
-
-
-def test_the_help_page_fits_80_columns_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["--help"], ["run", "--help"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "muxgcl", *words],
-            env={**os.environ, "PYTHONPATH": SOURCE, "COLUMNS": "80"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert max(map(len, done.stdout.splitlines())) <= 80
-        if words == ["--help"]:
-            assert "--debug" in done.stdout
-    for group in ("Training", "Run folder", "Scores", "Reading files", "Output"):
-        assert f"─ {group} ─" in done.stdout
-    line = next(line for line in done.stdout.splitlines() if "--quiet" in line)
-    assert line.strip("│ ").split() == ["--quiet", "Show", "no", "progress."]  # no type
-    assert max(line.find("The seed of the splits") for line in done.stdout.splitlines()) <= 45
-
-
-def test_help_pages_name_debug_and_leave_room_for_words(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
-    for words in (["run"], ["reproduce"], ["cluster"], ["bench", "kernels"], ["tune"]):
-        assert command_line([*words, "--help"]) == 0
-        page = capsys.readouterr().out
-        assert "--debug" in page
-        options = page[page.index("─ Options ─") :]
-        assert not re.search(r"range>|list\[", options), words
-        assert "<tensorboard" not in page
-    assert command_line(["cluster", "--debug", "x"]) == 2  # it still is for the program
-
-
-def test_the_shell_completes_methods_and_datasets() -> None:
-    for words, want in (("muxgcl run --method mux-g", "mux-gcl"), ("muxgcl run cor", "cora")):
-        done = subprocess.run(
-            [sys.executable, "-m", "muxgcl"],
-            env={
-                **os.environ,
-                "PYTHONPATH": SOURCE,
-                "_MUXGCL_COMPLETE": "complete_bash",
-                "COMP_WORDS": words,
-                "COMP_CWORD": str(len(words.split()) - 1),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.stdout.split() == [want]
-
-
 @pytest.mark.parametrize(("given", "want"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
 def test_threads_sleep_while_they_wait_unless_told_otherwise(
     given: str | None, want: str, monkeypatch: pytest.MonkeyPatch

@@ -2,34 +2,18 @@
 
 import csv
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from cli_cases import FAST, TINY, ask, command_line
+from cli_cases import FAST, TINY, ask
 
-from muxgcl import __version__
 from muxgcl.io import planted
 from muxgcl.runs.folder import Run
 from muxgcl.runs.settings import preset
 
 CONTROLS = {"raw", "A X", "A^2 X", "X|AX|A^2X", "untrained", "majority"}
-
-
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_line(["--version"]) == 0
-    assert capsys.readouterr().out == f"muxgcl {__version__}\n"
-
-
-def test_without_a_command_the_help_page_is_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_line([]) == 2
-    told = capsys.readouterr()
-    assert "reproduce" in told.out
-    assert told.err == ""
 
 
 def test_json_is_one_object_and_all_of_standard_output(
@@ -343,30 +327,3 @@ def test_test_labels_change_the_test_score_alone(tmp_path: Path) -> None:
     plan = Plan.make("grace", "quick", overrides={"width": 8, "projection": 8, "epochs": 2})
     one, two = (fit(plan, Graph.from_data(d)).embed() for d in (data, other))
     assert torch.equal(one, two)
-
-
-def test_the_program_starts_as_a_module_without_what_takes_seconds_to_load() -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "muxgcl", "run", "corra"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    lines = done.stderr.splitlines()
-    imports = [line for line in lines if line.startswith("import time:")]
-    (told,) = (line for line in lines if line not in imports)
-    assert told.startswith("muxgcl: unknown dataset")
-    loaded = {line.rpartition("|")[2].strip() for line in imports}
-    assert "torch" in loaded
-    slow = {"matplotlib", "optuna", "pandas", "pyarrow", "sklearn", "torch_geometric"}
-    assert not loaded & slow
-
-
-def test_the_shell_completes_names_of_datasets() -> None:
-    asked = {"_MUXGCL_COMPLETE": "complete_bash", "COMP_WORDS": "muxgcl run co", "COMP_CWORD": "2"}
-    words = [sys.executable, "-m", "muxgcl"]
-    found = subprocess.run(words, env=os.environ | asked, capture_output=True, text=True)
-    assert {"cora", "computers"} <= set(found.stdout.split())
-    assert "citeseer" not in found.stdout
