@@ -1,10 +1,15 @@
 """Products of rounded tables: what they compute, where they are taken, and where not."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 import torch
+from contrast_cases import clustered, evaluate, pair_weight, unit
 from mux_hop_cases import graph_of
 from torch import Tensor
 
+from muxgcl.kernels import PairWeight, chunked, reference
 from muxgcl.kernels import rounded as module
 from muxgcl.kernels.rounded import padded_rows, product, rounded, short
 from muxgcl.runs.fit import fit
@@ -113,3 +118,42 @@ def test_nothing_is_rounded_between_two_epochs() -> None:
     trainer = Trainer(build(plan, graph), graph, plan.train, rounds=True)
     for _ in trainer.blocks():
         assert torch.equal(product(a, b), a @ b)
+
+
+def weights(kind: str, nodes: int) -> PairWeight | None:
+    if kind == "none":
+        return None
+    weight = pair_weight(nodes, nodes, 24)
+    return replace(weight, curve=torch.rand(9)) if kind == "curve" else weight
+
+
+@pytest.mark.usefixtures("on_fast")
+@pytest.mark.parametrize("rows", [unit, clustered])
+@pytest.mark.parametrize("kind", ["none", "line", "curve"])
+@pytest.mark.parametrize("temperature", [0.1, 0.3])
+@pytest.mark.parametrize("extra", [0.0, 2.5])
+def test_a_rounded_contrast_is_close_to_the_definition(
+    rows: Callable[[int, int], Tensor], kind: str, temperature: float, extra: float
+) -> None:
+    nodes = 150
+    inputs, weight = [rows(2 * nodes, 32), rows(2 * nodes, 32)], weights(kind, nodes)
+    how = {"temperature": temperature, "nodes": nodes, "extra": extra}
+    up = torch.tensor(1.7)
+    want = evaluate(reference.contrast, inputs, weight, up, torch.float64, **how)
+    plain = evaluate(chunked.contrast, inputs, weight, up, **how)
+    with rounded():
+        found = evaluate(chunked.contrast, inputs, weight, up, **how)
+    assert found[0].dtype == torch.float32
+    assert abs(found[0] - want[0]) < 2e-3 * want[0]
+    for got, right, exact in zip(found[1:], want[1:], plain[1:], strict=True):
+        assert (got - right).norm() < 0.02 * right.norm()
+        assert not torch.equal(got, exact)  # it was rounded
+
+
+@pytest.mark.usefixtures("on_fast")
+def test_a_contrast_is_not_rounded_where_its_exponentials_would_overflow() -> None:
+    inputs, how = [unit(20, 8), unit(20, 8)], {"temperature": 0.01, "nodes": 10}
+    plain = evaluate(chunked.contrast, inputs, None, torch.tensor(1.0), **how)
+    with rounded():
+        found = evaluate(chunked.contrast, inputs, None, torch.tensor(1.0), **how)
+    assert all(torch.equal(a, b) for a, b in zip(found, plain, strict=True))

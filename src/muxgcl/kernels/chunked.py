@@ -16,6 +16,7 @@ with f(a b') for the sums and f'(a b') for V.
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -23,10 +24,12 @@ from torch import Tensor
 
 from muxgcl.kernels.pair_function import PairFunction
 from muxgcl.kernels.pair_weight import Ids, PairWeight, check_nodes
+from muxgcl.kernels.rounded import is_asked
 from muxgcl.shapes import Candidates, Nodes, PerNode, Scalar
 
 TILE_BYTES = 4 << 20  # a tile that stays in the second-level cache; measured best on 2 cores
 GPU_TILE_BYTES = 256 << 20  # enough rows to fill a GPU
+LEAST_ROUNDED = 0.05  # a temperature from which exp(2 / t) and sums of it are far from overflow
 Block = tuple[Tensor, Tensor]
 
 
@@ -82,12 +85,7 @@ class _Tiles:
         if self.floor is not None:
             return self._shifted(rows, start, stop, self.floor)
         block = stop - start
-        push = torch.addmm(
-            self.anchor.new_full((), -1 / self.temperature),
-            self.anchor[rows],
-            self.keys.T,
-            alpha=1 / self.temperature,
-        ).exp_()  # [views * b, m]
+        push = self.exponentials(rows)  # [views * b, m]
         if self.weight is not None:
             if isinstance(self.ids, tuple):  # rows of stacked views, one after another
                 tile = self.weight.of(self.weight.rows[rows % len(self.weight.rows)])
@@ -95,6 +93,22 @@ class _Tiles:
                 tile = self.weight.tile(start, stop)  # [b, nodes of the keys]
             push.view(self.views, block, -1, tile.shape[1]).mul_(tile[None, :, None])
         return self.without_own(push, rows, start, stop)
+
+    def exponentials(self, rows: Tensor) -> Tensor:
+        """exp((cosine - 1) / temperature)."""
+        return torch.addmm(
+            self.anchor.new_full((), -1 / self.temperature),
+            self.anchor[rows],
+            self.keys.T,
+            alpha=1 / self.temperature,
+        ).exp_()
+
+    def pulled(
+        self, push: Tensor, sums: Tensor, share: Tensor, near: Tensor, d_keys: Tensor
+    ) -> Tensor:
+        """Each row's share of `push` times the keys; times `near`, it is added to `d_keys`."""
+        d_keys.addmm_(push.mul_(share[:, None]).T, near)
+        return push @ self.keys
 
     def _shifted(self, rows: Tensor, start: int, stop: int, floor: Tensor) -> Tensor:
         """The same, each row divided by the exponential of its shift."""
@@ -123,6 +137,41 @@ class _Tiles:
             for view in range(self.views):
                 tile[view * block : view * block + length, first:].diagonal().zero_()
         return tile
+
+
+class _RoundedTiles(_Tiles):
+    """Tiles in bfloat16, of keys less their mean c: <a, b> = <a, b - c> + <a, c>.
+
+    Where all cosines are large, as they may be in the beginning, their differences keep 8 bits.
+    """
+
+    def __init__(
+        self,
+        anchor: Tensor,
+        keys: Tensor,
+        weight: PairWeight | None,
+        temperature: float,
+        ids: Ids,
+        floor: Tensor | None = None,
+    ) -> None:
+        if weight is not None and weight.curve is None:
+            weight = replace(weight, rows=weight.rows.bfloat16(), cols=weight.cols.bfloat16())
+        self.centre = keys.mean(0)
+        scaled, rest = anchor / temperature, keys - self.centre
+        super().__init__(scaled.bfloat16(), rest.bfloat16(), weight, temperature, ids)
+        self.shift = scaled @ self.centre - 1 / temperature
+
+    def exponentials(self, rows: Tensor) -> Tensor:
+        """exp((cosine - 1) / temperature - shift)."""
+        return (self.anchor[rows] @ self.keys.T).exp_()
+
+    def pulled(
+        self, push: Tensor, sums: Tensor, share: Tensor, near: Tensor, d_keys: Tensor
+    ) -> Tensor:
+        """As above, from products whose factors and results have 16 bits."""
+        share = share[:, None]
+        d_keys += push.T @ (share * near).bfloat16()
+        return share * (push @ self.keys + sums[:, None] * self.centre)
 
 
 class _NegativeSum(torch.autograd.Function):
@@ -196,17 +245,19 @@ class _Contrast(torch.autograd.Function):
         d_anchor, d_positive = torch.empty_like(anchor), torch.empty_like(positive)
         d_keys = torch.zeros_like(keys)
         loss = anchor.new_zeros(())
-        tiles = _Tiles(anchor, keys, weight, t, nodes, floor=pull)
+        rounds = is_asked(anchor) and t >= LEAST_ROUNDED
+        kind = _RoundedTiles if rounds else _Tiles
+        tiles = kind(anchor, keys, weight, t, nodes, floor=pull)
         for rows, push in tiles:
             match = (pull[rows] - tiles.shift[rows]).exp()
-            whole = push.sum(1) + match
+            sums = push.sum(1, dtype=anchor.dtype)
+            whole = sums + match
             share = (1 / (t * len(anchor))) / whole  # of the gradient, per unit of push
             excess = (match * share - 1 / (t * len(anchor)))[:, None]
             near, far = anchor[rows], positive[rows]
             loss += (whole.log() + tiles.shift[rows] - pull[rows]).sum()
-            d_anchor[rows] = torch.addmm(excess * far, push.mul_(share[:, None]), keys)
+            d_anchor[rows] = excess * far + tiles.pulled(push, sums, share, near, d_keys)
             d_positive[rows] = excess * near
-            d_keys.addmm_(push.T, near)
         ctx.save_for_backward(d_anchor, d_keys.add_(d_positive.roll(step, 0)))
         return loss / len(anchor)
 

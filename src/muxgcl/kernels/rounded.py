@@ -43,10 +43,15 @@ def is_fast() -> bool:
 
 def product(table: Float[Tensor, "n a"], weight: Float[Tensor, "a b"]) -> Float[Tensor, "n b"]:
     """The product of two tables, of rounded ones where that was asked for."""
-    if _asked and table.device.type == "cpu" and table.dtype == torch.float32:
+    if is_asked(table):
         found: Tensor = _Rounded.apply(table, weight)
         return found
     return table @ weight
+
+
+def is_asked(table: Tensor) -> bool:
+    """Whether products with this table are rounded."""
+    return _asked and table.device.type == "cpu" and table.dtype == torch.float32
 
 
 def padded_rows(rows: int) -> int:
@@ -58,8 +63,9 @@ def padded_rows(rows: int) -> int:
 def short(table: Float[Tensor, "n a"]) -> Tensor:
     """In bfloat16, with rows of zeros below."""
     rows, columns = table.shape
-    found = table.new_zeros(padded_rows(rows), columns, dtype=torch.bfloat16)
+    found = table.new_empty(padded_rows(rows), columns, dtype=torch.bfloat16)
     found[:rows] = table
+    found[rows:] = 0
     return found
 
 

@@ -19,6 +19,7 @@ from muxgcl.kernels.dropout import dropout
 from muxgcl.kernels.rounded import product
 from muxgcl.nn.bias import add_bias
 from muxgcl.nn.field import block_rows, rows_of
+from muxgcl.nn.prelu import prelu
 from muxgcl.shapes import Candidates, Nodes, Scale
 from muxgcl.sparse import SparseMatrix
 
@@ -121,13 +122,12 @@ class Perceptron(nn.Module):
 
     def _finish(self, k: int, mixed: Nodes, *, fresh: bool) -> Nodes:
         """What follows block k's product."""
-        norm = self.norms[k]
+        norm, slope = self.norms[k], self.acts[k].get_parameter("weight")
         if mixed.is_cuda and isinstance(norm, nn.LayerNorm):
             from muxgcl.kernels.prelu_norm import prelu_norm  # Triton loads only where it runs
 
-            slope = self.acts[k].get_parameter("weight")
             return prelu_norm(mixed, self.biases[k], slope, norm.weight, norm.bias, norm.eps)
-        found: Nodes = norm.train(fresh)(self.acts[k](add_bias(mixed, self.biases[k])))
+        found: Nodes = norm.train(fresh)(prelu(add_bias(mixed, self.biases[k]), slope))
         return found
 
 

@@ -21,6 +21,7 @@ from muxgcl.kernels import PairWeight, Sampling, contrast
 from muxgcl.kernels.rounded import product, rounded
 from muxgcl.runs.auto import LARGE
 from muxgcl.runs.environment import pick_device
+from muxgcl.runs.heap import reused_memory
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.score_work import scoring
 from muxgcl.runs.scoring import Judging
@@ -52,6 +53,7 @@ class Rates:
     walks: float  # of one node, trained on
     overhead: float  # seconds an epoch that depend on nothing
     rounded: float = 0.0  # flops where a CPU rounds the factors of products, if it does
+    rounded_pairs: float = 0.0  # pairs in the same place
     workers: int = 1  # processes of this speed that divide the pairs among them
 
 
@@ -90,7 +92,7 @@ def calibrate(plan: Plan, graph: Graph) -> Rates:
     device = pick_device(plan.device)
     shape = Shape.of(_counted(plan), graph)
     clock, probe = _Clock(device), PROBE * grain(device)
-    with seeded(0, device):
+    with seeded(0, device), reused_memory(device):
         # tables beyond any cache, as those of training are
         a = torch.rand(8 * probe, 512, device=device, requires_grad=True)
         b = torch.rand(512, 512, device=device, requires_grad=True)
@@ -109,8 +111,10 @@ def calibrate(plan: Plan, graph: Graph) -> Rates:
         wide = torch.rand(rows, 256, device=device)
         gathers = len(row) * 256 / clock(lambda: sparse @ wide)
         pairs = _pairs(plan, shape, probe, clock)
+        with rounded():
+            short_pairs = _pairs(plan, shape, probe, clock)
         walks = _walks(plan, device) if shape.affinity and plan.settings.affinity != "vgae" else 1.0
-    return Rates(flops, gathers, touches, pairs, walks, 0.005, halved)
+    return Rates(flops, gathers, touches, pairs, walks, 0.005, halved, short_pairs)
 
 
 def grain(device: torch.device) -> int:
@@ -178,7 +182,7 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
     """Time and memory of this training; without rates they are measured first."""
     rates = rates or calibrate(plan, graph)
     if plan.rounds(graph) and rates.rounded:
-        rates = replace(rates, flops=rates.rounded)
+        rates = replace(rates, flops=rates.rounded, pairs=rates.rounded_pairs)
     work, shape = of_epoch(_counted(plan), graph), Shape.of(plan, graph)
     work = replace(work, pairs=work.pairs / rates.workers)
     epoch = seconds(work, rates)

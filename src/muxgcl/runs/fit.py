@@ -23,6 +23,7 @@ from muxgcl.runs.checkpoint import Keeper, go_on
 from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import device_name, peak_memory, pick_device
 from muxgcl.runs.folder import Run
+from muxgcl.runs.heap import reused_memory
 from muxgcl.runs.loop import (
     Epoch,
     Trainer,
@@ -184,7 +185,7 @@ def train(
     plan, graph, method, workers = ready.plan, ready.graph, ready.method, ready.workers
     device = graph.device
     begin = time.perf_counter()
-    with seeded(plan.seed, device):
+    with seeded(plan.seed, device), reused_memory(device):
         set_random_state(ready.random, device)
         with (
             nullcontext()
