@@ -113,13 +113,33 @@ def test_settings_of_a_sample_do_not_make_the_contrast_exact_again(
     asked: list[bool] = []
     choose = cost.choose_sampling
 
-    def chosen(plan: Plan, graph: Graph, rates: Rates, *, exact: bool = True) -> cost.Chosen:
-        asked.append(exact)
-        return choose(plan, graph, rates, exact=exact)
+    def chosen(plan: Plan, graph: Graph, rates: Rates, **how: bool) -> cost.Chosen:
+        asked.append(how.get("exact", True))
+        return choose(plan, graph, rates, **how)
 
     monkeypatch.setattr(cost, "choose_sampling", chosen)
     assert budget(plan(), GRAPH).plan.anchors is not None
     assert asked == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("method", "preset", "brief"),
+    [("mux-hop", "auto", True), ("mux-hop", "best", False), ("mux-gcl", "auto", False)],
+)
+def test_the_default_alone_is_brief(
+    method: str, preset: str, brief: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    choose = cost.choose_sampling
+
+    def chosen(plan: Plan, graph: Graph, rates: Rates, **how: bool) -> cost.Chosen:
+        asked.append(how["brief"])
+        return choose(plan, graph, rates, **how)
+
+    monkeypatch.setattr(cost, "choose_sampling", chosen)
+    monkeypatch.setattr(cost, "calibrate", lambda plan, graph: SLOW_PAIRS)
+    budget(Plan.make(method, preset, graph=GRAPH, device="cpu"), GRAPH, always=True)
+    assert set(asked) == {brief}
 
 
 @pytest.mark.usefixtures("slow")

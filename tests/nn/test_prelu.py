@@ -5,7 +5,7 @@ from torch.autograd import gradcheck
 from torch.nn import functional
 from torch.testing import assert_close
 
-from muxgcl.nn.prelu import prelu
+from muxgcl.nn.prelu import PReLU, prelu
 
 
 def test_values_and_gradients_are_those_of_torch() -> None:
@@ -25,3 +25,14 @@ def test_gradient() -> None:
     table = torch.tensor([[-2.0, -0.5, 0.7], [1.5, -1.0, 3.0]], dtype=torch.float64)
     slope = torch.tensor([-0.25], dtype=torch.float64)
     assert gradcheck(prelu, (table.requires_grad_(), slope.requires_grad_()))
+
+
+def test_the_module_has_torchs_parameter_and_learns_it() -> None:
+    ours, theirs = PReLU(), torch.nn.PReLU()
+    theirs.load_state_dict(ours.state_dict())
+    table = torch.linspace(-2, 3, 12).view(4, 3)
+    for module in (ours, theirs):
+        module(table).square().sum().backward()
+    assert_close(ours(table), theirs(table))
+    assert ours.weight.grad is not None
+    assert_close(ours.weight.grad, theirs.weight.grad)

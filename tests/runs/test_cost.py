@@ -208,6 +208,54 @@ def test_the_exact_contrast_is_chosen_where_it_is_affordable_else_the_largest_sa
         assert found.cost.seconds == pytest.approx(time(size))
 
 
+@pytest.mark.parametrize(
+    ("seconds", "sizes", "brief", "sampled"),
+    [
+        (59.0, (200, 100, 50), True, None),
+        (61.0, (200, 100, 50), True, 100),  # a quarter of the nodes: 200 would be no better
+        (61.0, (200, 100, 50), False, None),
+        (481.0, (200, 100, 50), False, 200),
+        (479.0, (200, 101), True, None),  # the graph is too small for such samples
+        (481.0, (200, 101), True, 200),
+    ],
+)
+def test_a_brief_training_samples_a_quarter_of_the_nodes_at_most(
+    seconds: float,
+    sizes: tuple[int, ...],
+    brief: bool,
+    sampled: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def took(plan: Plan, graph: Graph, rates: Rates) -> Cost:
+        return Cost(seconds if plan.anchors is None else 1.0, 1e6, 0.0, "CPU")
+
+    monkeypatch.setattr(cost, "estimate", took)
+    monkeypatch.setattr(cost, "SIZES", sizes)
+    found = choose_sampling(plan(), GRAPHS["dense"], FAST, brief=brief, memory=1e15)  # 400 nodes
+    assert found.sampling == Sampling(sampled, sampled)
+
+
+def test_a_brief_sample_has_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    took = {None: 1e4, 100: 241.0, 50: 239.0, 25: 10.0}
+    monkeypatch.setattr(
+        cost, "estimate", lambda plan, graph, rates: Cost(took[plan.anchors], 1e6, 0.0, "CPU")
+    )
+    monkeypatch.setattr(cost, "SIZES", (100, 50, 25))
+    graph = GRAPHS["dense"]
+    for brief, size in ((True, 50), (False, 100)):
+        found = choose_sampling(plan(), graph, FAST, brief=brief, memory=1e15)
+        assert found.sampling.anchors == size
+
+
+def test_a_sampled_step_has_the_speeds_of_rounded_products() -> None:
+    graph = GRAPHS["dense"]
+    rates = replace(FAST, flops=1e6, pairs=1e6, rounded=1e9, rounded_pairs=1e9)
+    exact, sampled = (estimate(plan(anchors=a, keys=a), graph, rates) for a in (None, 390))
+    plain = estimate(replace(plan(anchors=390, keys=390), backend="chunked/fp32"), graph, rates)
+    assert plain.seconds > 0.5 * exact.seconds
+    assert sampled.seconds < 0.01 * plain.seconds
+
+
 def test_a_sample_of_all_nodes_is_none() -> None:
     """However long it takes: 90 nodes are fewer than the smallest sample has."""
     graph = Graph.from_data(planted(nodes=90))

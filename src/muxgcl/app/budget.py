@@ -96,13 +96,15 @@ def _sampled(
     plan: Plan, graph: Graph, rates: Rates, given: Collection[str], way_out: str
 ) -> tuple[Plan, Cost, list[str]]:
     """The plan with a sample where it needs one, its cost, and notes on both."""
-    chosen = cost.choose_sampling(plan, graph, rates)
+    on_cpu = pick_device(plan.device).type == "cpu"
+    brief = on_cpu and plan.method == "mux-hop" and plan.preset == "auto"
+    chosen = cost.choose_sampling(plan, graph, rates, brief=brief)
     if chosen.sampling.anchors is None:
         return plan, chosen.cost, []
     reason, notes = chosen.reason, []
     if changes := sampled_settings(plan, given):
         plan = replace(plan, settings=replace(plan.settings, **changes))
-        chosen = cost.choose_sampling(plan, graph, rates, exact=False)
+        chosen = cost.choose_sampling(plan, graph, rates, exact=False, brief=brief)
         told = ", ".join(f"{key} = {json.dumps(value)}" for key, value in changes.items())
         notes = [f"a sample learns faster with {told}"]
     size = chosen.sampling.anchors

@@ -21,8 +21,10 @@ from torch import Tensor, nn
 from muxgcl.augment import View
 from muxgcl.errors import UserError
 from muxgcl.kernels import Selection, taken
+from muxgcl.kernels.rounded import product
 from muxgcl.nn.bias import add_bias
 from muxgcl.nn.field import Field, inputs, projected
+from muxgcl.nn.prelu import PReLU
 from muxgcl.shapes import Nodes, Scale
 
 Activation = Literal["relu", "prelu", "rrelu", "elu", "selu", "none"]
@@ -34,7 +36,7 @@ def activation(name: Activation) -> nn.Module:
     """The activation of that name; `prelu` learns one slope, `rrelu` has its mean slope fixed."""
     kinds: dict[str, nn.Module] = {
         "relu": nn.ReLU(),
-        "prelu": nn.PReLU(),
+        "prelu": PReLU(),
         "rrelu": nn.LeakyReLU(RRELU_SLOPE),
         "elu": nn.ELU(),
         "selu": nn.SELU(),
@@ -108,7 +110,7 @@ class GCN(nn.Module):
         for k, bias in enumerate(self.biases, start=1):
             hidden = self._layer(view.propagation @ mixed, bias, k)
             if k < last:
-                mixed = hidden @ self.weights[k]
+                mixed = product(hidden, self.weights[k])
                 if k in wanted:
                     found[k] = self.act(self._carry(taken(mixed, sample), start=k + 1))
         found[last] = taken(hidden, sample)
@@ -122,7 +124,7 @@ class GCN(nn.Module):
         field, found = Field.of(view.propagation, rows, last, self.fanout), {}
         if isinstance(view.features, Tensor):  # (A X) W_1 has fewer rows to multiply than A (X W_1)
             table = inputs(view, field.rows[0])
-            hidden = (field.hops[0] @ table) @ self.weights[0]
+            hidden = product(field.hops[0] @ table, self.weights[0])
             if 0 in wanted:
                 found[0] = self._carry(field.wanted(table, 0), start=0)
         else:
@@ -134,7 +136,7 @@ class GCN(nn.Module):
         for k in range(1, last):
             if k in wanted:
                 found[k] = self.act(self._carry(field.wanted(hidden, k), start=k))
-            hidden = (field.hops[k] @ hidden) @ self.weights[k]
+            hidden = product(field.hops[k] @ hidden, self.weights[k])
             hidden = self._layer(hidden, self.biases[k], k + 1)
         return {**found, last: hidden}
 
@@ -145,7 +147,7 @@ class GCN(nn.Module):
 
     def _carry(self, mixed: Scale, start: int) -> Float[Tensor, "n d"]:
         for k in range(start, len(self.weights)):
-            mixed = mixed @ self.weights[k]
+            mixed = product(mixed, self.weights[k])
         return mixed
 
     def embed(self, view: View) -> Nodes:

@@ -8,6 +8,7 @@ from torch import nn
 from muxgcl.augment import View
 from muxgcl.errors import UserError
 from muxgcl.nn.bias import add_bias
+from muxgcl.nn.prelu import PReLU
 from muxgcl.shapes import Nodes
 
 
@@ -39,7 +40,7 @@ class NormGCN(nn.Module):
         self.biases = nn.ParameterList(torch.zeros(b) for b in widths)
         normed = widths[:-1] if bare_last else widths
         self.norms = nn.ModuleList(nn.BatchNorm1d(b, momentum=momentum) for b in normed)
-        self.acts = nn.ModuleList(nn.PReLU() for _ in normed)
+        self.acts = nn.ModuleList(PReLU() for _ in normed)
 
     def forward(self, view: View) -> Nodes:
         """Nodes of a view in training."""

@@ -19,7 +19,7 @@ from muxgcl.kernels.dropout import dropout
 from muxgcl.kernels.rounded import product
 from muxgcl.nn.bias import add_bias
 from muxgcl.nn.field import block_rows, rows_of
-from muxgcl.nn.prelu import prelu
+from muxgcl.nn.prelu import PReLU
 from muxgcl.shapes import Candidates, Nodes, Scale
 from muxgcl.sparse import SparseMatrix
 
@@ -77,7 +77,7 @@ class Perceptron(nn.Module):
             self.weights.append(torch.empty(a, b).uniform_(-bound, bound))
             drawn = torch.empty(b).uniform_(-bound, bound)
             self.biases.append(torch.zeros(b) if zero_bias else drawn)  # weights stay the same
-        self.acts = nn.ModuleList(nn.PReLU() for _ in widths[1:])
+        self.acts = nn.ModuleList(PReLU() for _ in widths[1:])
         kinds = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d, "none": nn.Identity}
         self.norms = nn.ModuleList(kinds[norm](b) for b in widths[1:])
 
@@ -122,12 +122,13 @@ class Perceptron(nn.Module):
 
     def _finish(self, k: int, mixed: Nodes, *, fresh: bool) -> Nodes:
         """What follows block k's product."""
-        norm, slope = self.norms[k], self.acts[k].get_parameter("weight")
+        norm = self.norms[k]
         if mixed.is_cuda and isinstance(norm, nn.LayerNorm):
             from muxgcl.kernels.prelu_norm import prelu_norm  # Triton loads only where it runs
 
+            slope = self.acts[k].get_parameter("weight")
             return prelu_norm(mixed, self.biases[k], slope, norm.weight, norm.bias, norm.eps)
-        found: Nodes = norm.train(fresh)(prelu(add_bias(mixed, self.biases[k]), slope))
+        found: Nodes = norm.train(fresh)(self.acts[k](add_bias(mixed, self.biases[k])))
         return found
 
 

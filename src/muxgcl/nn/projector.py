@@ -36,7 +36,7 @@ class Projector(nn.Module):
     def finish(self, mixed: Scale) -> Nodes:
         """What follows the first product, on a table that nobody else holds."""
         hidden = elu(add_bias(mixed, self.first.bias), inplace=True)
-        return unit_rows(add_bias(hidden @ self.second.weight.T, self.second.bias))
+        return unit_rows(add_bias(product(hidden, self.second.weight.T), self.second.bias))
 
 
 def unit_rows(nodes: Nodes) -> Nodes:

@@ -36,8 +36,10 @@ WALKERS = 8192  # nodes of the graph that walks are timed on
 ON_GPU = 16  # times as much of both there, where small pieces would time the launch of a kernel
 SIZES = (16384, 8192, 4096, 3072, 2048, 1536, 1024, 768, 512, 384, 256)  # that `auto` tries
 ROUGH_SECONDS = 60.0  # by slow rates: a training below is not worth an estimate
-PATIENCE = 480.0  # seconds that a training may take before `auto` samples; scores come after it
+PATIENCE = 480.0  # seconds that a training may take before it samples; scores come after it
 MORE_PATIENCE = 1200.0  # where the graph is large
+BRIEF, BRIEF_SAMPLE = 60.0, 240.0  # the same where a sample is as good, and of such a sample
+SHARE = 4  # the part of all nodes from which a larger sample is no better: a quarter
 BACKWARD = 1.7  # tables at the peak, relative to those that are kept for the backward pass
 VGAE_EPOCH = 3.0  # of a VGAE, in epochs of the encoder
 
@@ -247,6 +249,7 @@ def choose_sampling(
     rates: Rates | None = None,
     *,
     exact: bool = True,
+    brief: bool = False,
     patience: float | None = None,
     memory: float | None = None,
 ) -> Chosen:
@@ -257,26 +260,30 @@ def choose_sampling(
         graph: on which.
         rates: what `calibrate` found.
         exact: whether the exact contrast may be chosen.
-        patience: seconds that a training may take; eight minutes by default, twenty for a large
-            graph, where a small sample has seen few nodes by then.
+        brief: sample wherever the exact contrast takes more than a minute, a quarter of the nodes
+            at most.
+        patience: seconds that a training may take; eight minutes by default (four of a brief one),
+            twenty for a large graph, where a small sample has seen few nodes by then.
         memory: bytes that it may take; by default what is free.
     """
     rates = rates or calibrate(plan, graph)
     memory = available(plan, rates.workers) if memory is None else memory
+    nodes = graph.num_nodes
+    brief = brief and nodes >= SHARE * SIZES[-1]
     if patience is None:
-        patience = PATIENCE if graph.num_nodes <= LARGE else MORE_PATIENCE
+        patience = MORE_PATIENCE if nodes > LARGE else BRIEF_SAMPLE if brief else PATIENCE
     whole = estimate(replace(plan, anchors=None, keys=None), graph, rates)
-    if exact and whole.seconds <= patience and whole.bytes <= memory:
+    if exact and whole.seconds <= (BRIEF if brief else patience) and whole.bytes <= memory:
         return Chosen(Sampling(), whole, "the exact contrast of all nodes is affordable")
     why = f"the exact contrast would take {str(whole).removeprefix('about ')}"
     for size in SIZES:
-        if size < graph.num_nodes:
+        if size <= nodes // SHARE if brief else size < nodes:
             cost = estimate(replace(plan, anchors=size, keys=size), graph, rates)
             if cost.seconds <= patience and cost.bytes <= memory:
                 break
     else:
         size = SIZES[-1]
-        if size >= graph.num_nodes:  # a sample of all nodes is none
+        if size >= nodes:  # a sample of all nodes is none
             return Chosen(Sampling(), whole, "the graph is too small for a sample")
         cost = estimate(replace(plan, anchors=size, keys=size), graph, rates)
     return Chosen(Sampling(size, size), cost, why)
