@@ -285,9 +285,9 @@ def test_there_are_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -
         torch.set_num_threads(before)
 
 
-def fitted(**given: Any) -> muxgcl.MuxGCL:
+def fitted(preset: str = "best", **given: Any) -> muxgcl.MuxGCL:
     settings = SMALL | {"hidden": 12, "zero_bias": False}
-    embedder = muxgcl.MuxGCL(preset="best", epochs=6, params=settings, device="cpu", **given)
+    embedder = muxgcl.MuxGCL(preset=preset, epochs=6, params=settings, device="cpu", **given)
     return embedder.fit(GRAPH)
 
 
@@ -299,6 +299,15 @@ def test_an_embedder_samples_where_a_run_would_and_warns() -> None:
     assert one.trained_.plan.anchors == one.trained_.plan.keys
     assert one.trained_.plan.settings.fanout == 5
     assert one.trained_.plan.settings.zero_bias is False  # as it was given
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_sample_by_default_is_no_surprise_and_no_warning(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    one = fitted("auto", verbose=True)  # a warning would be an error
+    assert one.trained_.plan.anchors in (50, 20)  # a quarter of 300 nodes at most
+    assert "each step contrasts" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.usefixtures("slow")

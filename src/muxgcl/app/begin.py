@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.app.budget import of_sample
 from muxgcl.app.source import Source, other_graph
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.load import Loaded
+from muxgcl.runs.auto import of_sample
 from muxgcl.runs.checkpoint import checkpoint_of
 from muxgcl.runs.fit import Ready
 from muxgcl.runs.folder import Run
@@ -47,7 +47,8 @@ def as_begun(run: Run, plan: Plan, *, exact: bool, given: Collection[str] = ()) 
     plan = replace(plan, anchors=before.get("anchors"), keys=before.get("keys"))
     if not plan.sampling:
         return plan
-    brought = [key for key in of_sample(plan) if key in kept and key not in given]
+    of_it = of_sample(plan.method, plan.preset)
+    brought = [key for key in of_it if key in kept and key not in given]
     changes = {key: tuple(v) if isinstance(v := kept[key], list) else v for key in brought}
     return replace(plan, settings=replace(plan.settings, **changes))
 

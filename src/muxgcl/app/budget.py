@@ -7,16 +7,13 @@ from typing import Any
 
 from muxgcl.graph import Graph
 from muxgcl.runs import cost
-from muxgcl.runs.auto import FOR_SAMPLE
+from muxgcl.runs.auto import of_sample
 from muxgcl.runs.cost import Cost, Rates
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan, check_plan
 from muxgcl.runs.scoring import Judging
 from muxgcl.runs.work import COUNTED
 
-# settings of mux-hop with which a small sample learns sooner, or a step costs less
-# (records/sampled-search.jsonl, records/fanout-search.jsonl)
-SAMPLED: dict[str, Any] = {"zero_bias": True, "hidden": 1024, "fanout": 5}
 LARGE_FOR_GPU = 100_000  # nodes, below which a GPU is done before its kernels could be timed
 
 
@@ -96,8 +93,7 @@ def _sampled(
     plan: Plan, graph: Graph, rates: Rates, given: Collection[str], way_out: str
 ) -> tuple[Plan, Cost, list[str]]:
     """The plan with a sample where it needs one, its cost, and notes on both."""
-    on_cpu = pick_device(plan.device).type == "cpu"
-    brief = on_cpu and plan.method == "mux-hop" and plan.preset == "auto"
+    brief = samples_by_default(plan)
     chosen = cost.choose_sampling(plan, graph, rates, brief=brief)
     if chosen.sampling.anchors is None:
         return plan, chosen.cost, []
@@ -113,16 +109,15 @@ def _sampled(
     return plan, chosen.cost, [why, *notes]
 
 
-def of_sample(plan: Plan) -> dict[str, Any]:
-    """The settings that come with a sample that nobody asked for, whatever the plan has."""
-    if plan.method != "mux-hop":
-        return {}
-    return SAMPLED | (FOR_SAMPLE if plan.preset == "auto" else {})
+def samples_by_default(plan: Plan) -> bool:
+    """Whether a sample is what this plan is meant to have, but for the shortest trainings."""
+    on_cpu = pick_device(plan.device).type == "cpu"
+    return on_cpu and plan.method == "mux-hop" and plan.preset == "auto"
 
 
 def sampled_settings(plan: Plan, given: Collection[str] = ()) -> dict[str, Any]:
-    """Those among them that change something; what was asked for stays."""
-    wanted = of_sample(plan)
+    """What comes with a sample that nobody asked for; settings that were asked for stay."""
+    wanted = of_sample(plan.method, plan.preset)
     now = {key: getattr(plan.settings, key) for key in wanted}
     if wanted:
         wanted["hidden"] = min(wanted["hidden"], now["hidden"])

@@ -8,7 +8,7 @@ import numpy as np
 
 from muxgcl.app.arguments import OnEpoch, RandomState, as_graph, draw_seed, sizes_of
 from muxgcl.app.begin import graph_facts
-from muxgcl.app.budget import Budget, budget
+from muxgcl.app.budget import Budget, budget, samples_by_default
 from muxgcl.app.saved import Trained
 from muxgcl.graph import Graph
 from muxgcl.kernels.ring import Workers
@@ -50,7 +50,9 @@ def learn(graph: Any, wanted: Wanted) -> Trained:
         agree(workers, plan)
     found = from_first(workers, lambda: _budget(wanted, plan, prepared, workers))
     *sampled, estimate = found.notes or ("",)
-    if first and sampled:
+    if samples_by_default(plan):
+        estimate = "\n".join(found.notes)
+    elif first and sampled:
         warnings.warn("; ".join(sampled), stacklevel=3)
     from muxgcl.app.screen import fit_progress  # loads rich
 

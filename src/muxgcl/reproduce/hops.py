@@ -13,6 +13,7 @@ from muxgcl.reproduce.job import (
     CONTROLS,
     LEFT_OUT,
     READOUTS,
+    SAMPLED,
     Job,
     settings_of,
 )
@@ -26,9 +27,11 @@ REPEATS = 2  # of k-means, a training seed
 BASELINES = ("cca-ssg", "ns4gc", "sgrl", "ggd", "signa", "blnn", "mvgrl")
 ABLATION, EXTRA = ("no-affinity", "no-multiplex"), ("inside", "no-dropout")
 VARIANTS_OF = {"ablation": ABLATION, "extra": EXTRA}
+UNSEEN = {"auto": LEFT_OUT, "everyday": SAMPLED}  # settings that do not know the graph
 HOP_PARTS = {
     "main": "controls, `mux-hop` with settings `best`, the committee of its seeds",
     "auto": "`mux-hop` as `auto` sets it where it must not know the graph",
+    "everyday": "the same with a sample of nodes a step, as on a CPU",
     "ablation": "without affinities; without the multiplex contrast",
     "mux-gcl": "MUX-GCL with settings `best`",
     "baselines": "other methods with settings `best`",
@@ -52,7 +55,7 @@ class Hops:
 
     def trained(self, method: str, dataset: str, variant: str = "full") -> list[Job]:
         """One job for each seed; a variant that changes nothing is the full method."""
-        if variant == LEFT_OUT and dataset not in BENCHMARKS:
+        if variant in (LEFT_OUT, SAMPLED) and dataset not in BENCHMARKS:
             return []
         seeds = self.own_seeds if (method, variant) == (OURS, "full") else self.seeds
         return self._jobs(method, dataset, variant, READOUTS, seeds)
@@ -66,8 +69,8 @@ class Hops:
         if name == "main":
             ours = self.trained(OURS, dataset)
             return [*self.controls(dataset), *ours, *self.committee(dataset)]
-        if name == "auto":
-            return self.trained(OURS, dataset, LEFT_OUT)
+        if name in UNSEEN:
+            return self.trained(OURS, dataset, UNSEEN[name])
         if name in VARIANTS_OF:
             return [j for v in VARIANTS_OF[name] for j in self.trained(OURS, dataset, v)]
         methods = BASELINES if name == "baselines" else (name,)
@@ -116,8 +119,9 @@ def members_of(committee: Job) -> list[Job]:
 
 def part_of(job: Job) -> int:
     """The number of the part that asks for a job first."""
-    if job.variant == LEFT_OUT:
-        name = "auto"
+    unseen = {variant: part for part, variant in UNSEEN.items()}
+    if job.variant in unseen:
+        name = unseen[job.variant]
     elif job.variant != "full":
         name = next(part for part, variants in VARIANTS_OF.items() if job.variant in variants)
     else:

@@ -11,7 +11,8 @@ from functools import cache
 from typing import Any, Self
 
 from muxgcl.io import DATASETS
-from muxgcl.runs.auto import settings_for
+from muxgcl.runs.auto import of_sample, settings_for
+from muxgcl.runs.cost import share_of
 from muxgcl.runs.plan import Plan, find_method
 from muxgcl.runs.settings import TrainConfig, split_settings
 
@@ -25,6 +26,8 @@ SCORES, SIMILARITIES, SOFT_NEGATIVES, BOUNDS, READOUTS, COMMITTEE, CONTROLS = KI
     "controls",  # `hops`: features and propagated features
 )
 LEFT_OUT = "auto"  # the variant with the settings that `auto` has when it must not know the graph
+SAMPLED = "sampled"  # the same with a sample of nodes a step, as on a CPU
+LARGEST_SAMPLE = 2048  # that two cores can do with in minutes
 WALKS = ("node2vec", "deepwalk")
 
 Overrides = dict[str, Any]
@@ -135,7 +138,9 @@ class Job:
         plan = self.plan()
         names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
         several = {} if self.members == 1 else {"members": self.members}
-        return {name: getattr(self, name) for name in names} | several | settings_of(plan)
+        sampled = {} if plan.anchors is None else {"anchors": plan.anchors}
+        found = {name: getattr(self, name) for name in names}
+        return found | several | sampled | settings_of(plan)
 
     @property
     def hash(self) -> str:
@@ -173,11 +178,23 @@ def canonical(value: Any) -> bytes:
 @cache
 def _plan(method: str, preset: str, dataset: str, variant: str, epochs: int | None) -> Plan:
     own = {} if epochs is None else {"epochs": epochs}
-    if variant == LEFT_OUT:
+    if variant in (LEFT_OUT, SAMPLED):
         nodes, features = DATASETS[dataset].nodes, DATASETS[dataset].features
         start, _ = settings_for(nodes, features, 2 * nodes, leave_out=[dataset])
+        size = None
+        if variant == SAMPLED:
+            start |= of_sample(method, "auto", leave_out=[dataset])
+            size = min(LARGEST_SAMPLE, share_of(nodes))
         train, settings = split_settings(start | own, TrainConfig, find_method(method).Config)
-        return Plan(method=method, preset="auto", dataset=dataset, train=train, settings=settings)
+        return Plan(
+            method=method,
+            preset="auto",
+            dataset=dataset,
+            train=train,
+            settings=settings,
+            anchors=size,
+            keys=size,
+        )
     plan = Plan.make(method, preset, dataset, own)
     changes = VARIANTS[variant](plan.settings)
     return Plan.make(method, preset, dataset, own | changes) if changes else plan

@@ -234,6 +234,11 @@ def seconds(work: Work, rates: Rates) -> float:
     )
 
 
+def share_of(nodes: int) -> int:
+    """The largest sample of so many nodes that is worth its time; the smallest has no limit."""
+    return max((size for size in SIZES if size <= nodes // SHARE), default=SIZES[-1])
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """Exact or sampled, and why."""
@@ -277,7 +282,7 @@ def choose_sampling(
         return Chosen(Sampling(), whole, "the exact contrast of all nodes is affordable")
     why = f"the exact contrast would take {str(whole).removeprefix('about ')}"
     for size in SIZES:
-        if size <= nodes // SHARE if brief else size < nodes:
+        if size <= share_of(nodes) if brief else size < nodes:
             cost = estimate(replace(plan, anchors=size, keys=size), graph, rates)
             if cost.seconds <= patience and cost.bytes <= memory:
                 break
