@@ -38,6 +38,7 @@ GAIN = {
     "script": -2.0,
     "literal": 0.0,
     "auto": -0.125,
+    "sampled": -0.375,
     "no-affinity": -0.25,
     "no-multiplex": -0.5,
     "inside": -0.75,

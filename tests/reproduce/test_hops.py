@@ -19,13 +19,20 @@ from muxgcl.methods import METHODS
 from muxgcl.reproduce.artefacts import ARTEFACTS, FIVE, Scope, plan
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.hops import FIRST_SEED, HOP_PARTS, SPLIT_SEED, Hops, members_of
-from muxgcl.reproduce.job import COMMITTEE, LEFT_OUT, READOUTS, Job
+from muxgcl.reproduce.job import COMMITTEE, LEFT_OUT, READOUTS, SAMPLED, Job
 from muxgcl.reproduce.readouts import scores_of
-from muxgcl.reproduce.records import Found, Record, RecordStore, fault_of, make_record
+from muxgcl.reproduce.records import (
+    Found,
+    Record,
+    RecordStore,
+    digest,
+    fault_of,
+    make_record,
+)
 from muxgcl.reproduce.render import render
 from muxgcl.reproduce.runner import Runner
 from muxgcl.reproduce.shown import MARKS, OLDER, mark, marks_told, searched
-from muxgcl.runs.auto import settings_for
+from muxgcl.runs.auto import of_sample, settings_for
 from muxgcl.runs.fit import fit
 from muxgcl.runs.settings import TrainConfig, preset, source, split_settings
 
@@ -166,6 +173,30 @@ def test_unseen_settings_are_what_auto_gives_without_the_graph() -> None:
     assert (job.plan().train, job.plan().settings) == (train, settings)
 
 
+@pytest.mark.parametrize(
+    ("dataset", "size"),
+    [("cora", 512), ("citeseer", 768), ("photo", 1536), ("computers", 2048), ("pubmed", 2048)],
+)
+def test_a_sample_has_a_quarter_of_the_nodes_and_its_own_unseen_settings(
+    dataset: str, size: int
+) -> None:
+    exact, sampled = (Hops().trained("mux-hop", dataset, v)[0].plan() for v in (LEFT_OUT, SAMPLED))
+    assert (sampled.anchors, sampled.keys) == (size, size)
+    assert (exact.anchors, exact.keys) == (None, None)
+    assert sampled.train == exact.train
+    changes = of_sample("mux-hop", "auto", leave_out=[dataset])
+    assert sampled.settings == replace(exact.settings, **changes)
+
+
+def test_the_size_of_a_sample_is_part_of_what_a_record_answers() -> None:
+    job = Hops().trained("mux-hop", "cora", SAMPLED)[0]
+    record = make_record(job, result_of(job), **FACTS)
+    assert (record["anchors"], fault_of(record, "hops")) == (512, "")
+    other = {**record, "anchors": 1024}
+    other["digest"] = digest(other)
+    assert "do not match their hash" in fault_of(other, "hops")
+
+
 def test_missing_rows_are_a_dash_and_said_to_be_not_run(tmp_path: Path) -> None:
     scope = Scope(datasets=("cora",), seeds=2, splits=3)
     jobs = plan(["hops"], replace(scope, parts=("main",)))
@@ -187,12 +218,15 @@ def test_missing_rows_are_a_dash_and_said_to_be_not_run(tmp_path: Path) -> None:
     unseen = {row[0]: row[1] for row in rendered.tables[3].rows}
     assert unseen["best control"] == "82.50 (A^2 X)"
     assert unseen["`auto` minus `best`"] == "—"
+    on_a_cpu = {row[0]: row[1] for row in rendered.tables[4].rows}
+    assert on_a_cpu["nodes a step"] == "512"
+    assert on_a_cpu["training"] == on_a_cpu["minus `best`"] == "—"
     assert {job.method for job in rendered.missing} >= {"signa", "mux-gcl", "mux-hop"}
 
 
 @pytest.mark.parametrize("seeds", [2, 5])
 def test_five_seeds_have_an_interval_and_two_have_none(tmp_path: Path, seeds: int) -> None:
-    parts = ("main", "auto", "ablation")
+    parts = ("main", "auto", "ablation", "everyday")
     scope = Scope(datasets=("cora",), splits=6, seeds=seeds, chief_seeds=seeds, parts=parts)
     rendered = render("hops", fill(tmp_path, plan(["hops"], scope)), scope)
     changes = {row[0]: row[1] for row in rendered.tables[2].rows}
@@ -203,6 +237,10 @@ def test_five_seeds_have_an_interval_and_two_have_none(tmp_path: Path, seeds: in
         assert unseen["`auto` minus best control"] == "+4.00 (2 seeds)"
     else:
         assert found == ("+0.25 [+0.25, +0.25]*", "-0.12 [-0.12, -0.12]*")
+    on_a_cpu = {row[0]: row[1] for row in rendered.tables[4].rows}
+    told = ("-0.38 (2 seeds)", "-0.38 [-0.38, -0.38]*")[seeds == 5]
+    assert (on_a_cpu["training"], on_a_cpu["minus `best`"]) == ("4 s", told)
+    assert "Measured on: test device." in rendered.tables[4].notes[0]
 
 
 def test_a_record_with_a_split_missing_is_malformed() -> None:

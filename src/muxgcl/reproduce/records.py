@@ -135,7 +135,7 @@ def make_record(job: Job, result: Mapping[str, Any], **facts: Any) -> Record:
         "schema": SCHEMA,
         **fields,
         "optimistic": job.protocol == "paper",
-        **{name: job.identity()[name] for name in ("train", "settings")},
+        **{n: v for n, v in job.identity().items() if n in ("anchors", "train", "settings")},
         "hash": job.hash,
         "result": dict(result),
         **facts,
@@ -183,7 +183,8 @@ def _stated(record: Record) -> Record:
     """What the hash of a record's settings is taken of."""
     names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
     several = {} if record.get("members", 1) == 1 else {"members": record["members"]}
-    return {name: record[name] for name in (*names, "train", "settings")} | several
+    sampled = {"anchors": record["anchors"]} if "anchors" in record else {}
+    return {name: record[name] for name in (*names, "train", "settings")} | several | sampled
 
 
 _scores = schema.list_of(schema.number())
