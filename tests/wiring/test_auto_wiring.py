@@ -13,7 +13,15 @@ from muxgcl.graph import Adjacency, Graph
 from muxgcl.methods.grace import GraceConfig
 from muxgcl.methods.mux_gcl import MuxGclConfig
 from muxgcl.runs import auto
-from muxgcl.runs.auto import BENCHMARKS, TRIED, choose, general, settings_for
+from muxgcl.runs.auto import (
+    BENCHMARKS,
+    TRIED,
+    TRIED_SAMPLED,
+    choose,
+    general,
+    of_sample,
+    settings_for,
+)
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.settings import TrainConfig, preset, split_settings
 
@@ -110,18 +118,42 @@ def test_auto_leaves_other_methods_their_published_defaults(method: str) -> None
     assert [plan.train, plan.settings] == split_settings(want, TrainConfig, type(plan.settings))
 
 
-def test_the_general_settings_are_judged_by_what_is_recorded() -> None:
+@pytest.mark.parametrize(
+    ("file", "table", "fourth"),
+    [("general-search", TRIED, "anchors"), ("everyday-search", TRIED_SAMPLED, "norm")],
+)
+def test_settings_for_any_graph_are_judged_by_what_is_recorded(
+    file: str, table: dict[Any, tuple[float, ...]], fourth: str
+) -> None:
     scores: dict[Any, list[list[float]]] = defaultdict(lambda: [[] for _ in BENCHMARKS])
-    for line in (ROOT / "records/general-search.jsonl").read_text().splitlines():
+    for line in (ROOT / f"records/{file}.jsonl").read_text().splitlines():
         row = json.loads(line)
         tried = row["changes"]
+        if table is TRIED_SAMPLED and tried["anchors"] == "all":
+            continue
         if row["epochs"] == tried["epochs"]:  # a training that was looked at on its way too
             assert row["labels"] == "development"
+            assert (row["anchors"] is None) == (table is TRIED)
             rate, edges = tried["drop_features"], tried["drop_edges"][0]
-            key = rate, edges, tried["temperature"], tried["anchors"]
+            key = rate, edges, tried["temperature"], tried[fourth]
             scores[key][list(BENCHMARKS).index(row["dataset"])].append(row["accuracy"])
     means = {key: tuple(round(mean(s), 2) for s in found) for key, found in scores.items()}
-    assert means == TRIED
+    assert means == table
+
+
+def test_a_sample_has_its_own_settings_with_preset_auto_alone() -> None:
+    alone = {"zero_bias": True, "hidden": 1024, "fanout": 5}
+    assert of_sample("mux-hop", "best") == alone
+    assert of_sample("mux-gcl", "auto") == {}
+    rate, edges, temperature, norm = max(TRIED_SAMPLED, key=lambda one: mean(TRIED_SAMPLED[one]))
+    assert of_sample("mux-hop", "auto") == alone | {
+        "drop_features": rate,
+        "dropout": rate,
+        "drop_edges": (edges, edges),
+        "temperature": temperature,
+        "norm": norm,
+        "anchors": "last",
+    }
 
 
 def test_of_settings_as_good_as_each_other_the_general_ones_drop_the_most(monkeypatch) -> None:
@@ -145,6 +177,10 @@ def test_a_graph_that_is_left_out_has_no_say(monkeypatch) -> None:
         monkeypatch.setattr(auto, "TRIED", {one: for_it, two: (81.0,) * 5})
         assert general()["anchors"] == "all"
         assert general([name])["anchors"] == "last"
+        sampled = {(*one[:3], "batch"): for_it, (*two[:3], "layer"): (81.0,) * 5}
+        monkeypatch.setattr(auto, "TRIED_SAMPLED", sampled)
+        assert of_sample("mux-hop", "auto")["norm"] == "batch"
+        assert of_sample("mux-hop", "auto", [name])["norm"] == "layer"
 
 
 SIZED = {  # nodes: epochs, lr, norm, hidden, width, anchors

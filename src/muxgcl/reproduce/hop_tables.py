@@ -229,7 +229,6 @@ def _everyday(found: Found, asked: Hops, columns: Sequence[str], header: list[st
     """What a machine without a GPU makes of a graph that `auto` does not know."""
     rows: dict[str, list[str]] = {
         "nodes a step": [],
-        "training": [],
         "`auto` with a sample, this graph left out": [],
         "best control": [],
         "minus best control": [],
@@ -240,10 +239,8 @@ def _everyday(found: Found, asked: Hops, columns: Sequence[str], header: list[st
         best, ours = asked.trained(OURS, dataset), asked.trained(OURS, dataset, SAMPLED)
         records = found.of(ours)
         devices |= {record["device"] for record in records}
-        times = [record["seconds"] for record in records]
         cells = (
             f"{ours[0].plan().anchors:,}" if ours else DASH,
-            f"{np.median(times):.0f} s" if times else DASH,
             _accuracy(records, AS_SET, len(ours) * asked.splits),
             *_beside_controls(found, asked, dataset, ours),
             numbers.interval(_difference(found, (ours, AS_SET), (best[: len(ours)], AS_SET))),
@@ -260,7 +257,7 @@ def _everyday(found: Found, asked: Hops, columns: Sequence[str], header: list[st
             f"nodes, a quarter of them and {LARGEST_SAMPLE:,} at most, and rounds its products "
             "where the processor has instructions for that. Settings are the best on average on "
             "the development halves of the other four graphs (`records/everyday-search.jsonl`). "
-            "Training is the median over seeds, walks included, one at a time. `best` contrasts "
+            "How long whole runs take is in `docs/scale.md` (How far it goes). `best` contrasts "
             f"all nodes, on a GPU, with settings that were searched for on each graph. {PAIRED}"
         ],
     )
