@@ -145,15 +145,30 @@ def test_a_sample_has_its_own_settings_with_preset_auto_alone() -> None:
     alone = {"zero_bias": True, "hidden": 1024, "fanout": 5}
     assert of_sample("mux-hop", "best") == alone
     assert of_sample("mux-gcl", "auto") == {}
-    rate, edges, temperature, norm = max(TRIED_SAMPLED, key=lambda one: mean(TRIED_SAMPLED[one]))
     assert of_sample("mux-hop", "auto") == alone | {
-        "drop_features": rate,
-        "dropout": rate,
-        "drop_edges": (edges, edges),
-        "temperature": temperature,
-        "norm": norm,
+        "drop_features": 0.4,
+        "dropout": 0.4,
+        "drop_edges": (0.7, 0.7),
+        "temperature": 0.3,
+        "norm": "batch",
         "anchors": "last",
     }
+
+
+def test_of_samples_that_are_as_good_as_each_other_those_with_batch_normalisation_win(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    layer, batch, worse = (
+        (0.4, 0.7, 0.3, "layer"),
+        (0.4, 0.7, 0.3, "batch"),
+        (0.4, 0.4, 0.2, "batch"),
+    )
+    tried = {layer: (86.0,) * 5, batch: (85.95,) * 5, worse: (85.8,) * 5}
+    monkeypatch.setattr(auto, "TRIED_SAMPLED", tried)
+    assert of_sample("mux-hop", "auto")["norm"] == "batch"
+    assert of_sample("mux-hop", "auto")["temperature"] == 0.3
+    monkeypatch.setitem(auto.TRIED_SAMPLED, batch, (85.85,) * 5)
+    assert of_sample("mux-hop", "auto")["norm"] == "layer"
 
 
 def test_of_settings_as_good_as_each_other_the_general_ones_drop_the_most(monkeypatch) -> None:

@@ -27,7 +27,7 @@ SCORES, SIMILARITIES, SOFT_NEGATIVES, BOUNDS, READOUTS, COMMITTEE, CONTROLS = KI
 )
 LEFT_OUT = "auto"  # the variant with the settings that `auto` has when it must not know the graph
 SAMPLED = "sampled"  # the same with a sample of nodes a step, as on a CPU
-LARGEST_SAMPLE = 2048  # that two cores can do with in minutes
+LARGEST_SAMPLE = 1024  # that any two cores are done with in minutes
 WALKS = ("node2vec", "deepwalk")
 
 Overrides = dict[str, Any]
