@@ -184,7 +184,7 @@ def test_a_sample_has_a_quarter_of_the_nodes_and_its_own_unseen_settings(
     assert (sampled.anchors, sampled.keys) == (size, size)
     assert (exact.anchors, exact.keys) == (None, None)
     assert sampled.train == exact.train
-    changes = of_sample("mux-hop", "auto", leave_out=[dataset])
+    changes = of_sample("mux-hop", "auto")
     assert sampled.settings == replace(exact.settings, **changes)
 
 

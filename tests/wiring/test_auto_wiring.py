@@ -16,7 +16,6 @@ from muxgcl.runs import auto
 from muxgcl.runs.auto import (
     BENCHMARKS,
     TRIED,
-    TRIED_SAMPLED,
     choose,
     general,
     of_sample,
@@ -118,57 +117,47 @@ def test_auto_leaves_other_methods_their_published_defaults(method: str) -> None
     assert [plan.train, plan.settings] == split_settings(want, TrainConfig, type(plan.settings))
 
 
-@pytest.mark.parametrize(
-    ("file", "table", "fourth"),
-    [("general-search", TRIED, "anchors"), ("everyday-search", TRIED_SAMPLED, "norm")],
-)
-def test_settings_for_any_graph_are_judged_by_what_is_recorded(
-    file: str, table: dict[Any, tuple[float, ...]], fourth: str
-) -> None:
+def recorded(name: str, fourth: str) -> dict[Any, tuple[float, ...]]:
+    """Mean accuracy on each benchmark graph by drop rates, temperature and one more setting."""
     scores: dict[Any, list[list[float]]] = defaultdict(lambda: [[] for _ in BENCHMARKS])
-    for line in (ROOT / f"records/{file}.jsonl").read_text().splitlines():
+    for line in (ROOT / f"records/{name}.jsonl").read_text().splitlines():
         row = json.loads(line)
         tried = row["changes"]
-        if table is TRIED_SAMPLED and tried["anchors"] == "all":
-            continue
         if row["epochs"] == tried["epochs"]:  # a training that was looked at on its way too
             assert row["labels"] == "development"
-            assert (row["anchors"] is None) == (table is TRIED)
             rate, edges = tried["drop_features"], tried["drop_edges"][0]
             key = rate, edges, tried["temperature"], tried[fourth]
-            scores[key][list(BENCHMARKS).index(row["dataset"])].append(row["accuracy"])
-    means = {key: tuple(round(mean(s), 2) for s in found) for key, found in scores.items()}
-    assert means == table
+            if fourth == "anchors" or tried["anchors"] == "last":
+                scores[key][list(BENCHMARKS).index(row["dataset"])].append(row["accuracy"])
+    return {key: tuple(round(mean(s), 2) for s in found) for key, found in scores.items()}
+
+
+def test_the_general_settings_are_judged_by_what_is_recorded() -> None:
+    assert recorded("general-search", "anchors") == TRIED
+
+
+def test_a_sample_does_better_on_an_unseen_graph_by_the_general_rates_than_by_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each graph is left out, the other four choose; its development half is the judge."""
+    sampled = recorded("everyday-search", "norm")
+
+    def unseen(tried: dict[Any, tuple[float, ...]]) -> list[tuple[Any, ...]]:
+        monkeypatch.setattr(auto, "TRIED", tried)
+        found = [general([name]) for name in BENCHMARKS]
+        return [(s["dropout"], s["drop_edges"][0], s["temperature"], s["anchors"]) for s in found]
+
+    ours = [(*chosen[:3], "batch") for chosen in unseen(TRIED)]
+    own = unseen(sampled)  # where the fourth setting is the norm
+    scores = [mean(sampled[one][k] for k, one in enumerate(many)) for many in (ours, own)]
+    assert scores[0] > scores[1] + 0.05
 
 
 def test_a_sample_has_its_own_settings_with_preset_auto_alone() -> None:
     alone = {"zero_bias": True, "hidden": 1024, "fanout": 5}
     assert of_sample("mux-hop", "best") == alone
     assert of_sample("mux-gcl", "auto") == {}
-    assert of_sample("mux-hop", "auto") == alone | {
-        "drop_features": 0.4,
-        "dropout": 0.4,
-        "drop_edges": (0.7, 0.7),
-        "temperature": 0.3,
-        "norm": "batch",
-        "anchors": "last",
-    }
-
-
-def test_of_samples_that_are_as_good_as_each_other_those_with_batch_normalisation_win(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    layer, batch, worse = (
-        (0.4, 0.7, 0.3, "layer"),
-        (0.4, 0.7, 0.3, "batch"),
-        (0.4, 0.4, 0.2, "batch"),
-    )
-    tried = {layer: (86.0,) * 5, batch: (85.95,) * 5, worse: (85.8,) * 5}
-    monkeypatch.setattr(auto, "TRIED_SAMPLED", tried)
-    assert of_sample("mux-hop", "auto")["norm"] == "batch"
-    assert of_sample("mux-hop", "auto")["temperature"] == 0.3
-    monkeypatch.setitem(auto.TRIED_SAMPLED, batch, (85.85,) * 5)
-    assert of_sample("mux-hop", "auto")["norm"] == "layer"
+    assert of_sample("mux-hop", "auto") == alone | {"norm": "batch", "anchors": "last"}
 
 
 def test_of_settings_as_good_as_each_other_the_general_ones_drop_the_most(monkeypatch) -> None:
@@ -192,10 +181,6 @@ def test_a_graph_that_is_left_out_has_no_say(monkeypatch) -> None:
         monkeypatch.setattr(auto, "TRIED", {one: for_it, two: (81.0,) * 5})
         assert general()["anchors"] == "all"
         assert general([name])["anchors"] == "last"
-        sampled = {(*one[:3], "batch"): for_it, (*two[:3], "layer"): (81.0,) * 5}
-        monkeypatch.setattr(auto, "TRIED_SAMPLED", sampled)
-        assert of_sample("mux-hop", "auto")["norm"] == "batch"
-        assert of_sample("mux-hop", "auto", [name])["norm"] == "layer"
 
 
 SIZED = {  # nodes: epochs, lr, norm, hidden, width, anchors

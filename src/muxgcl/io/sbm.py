@@ -49,7 +49,7 @@ class Sbm:
     degree: float = 20.0
     homophily: float = 0.25
     words: int = 16
-    signal: float = 0.08
+    signal: float = 0.2
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -183,7 +183,7 @@ def _plan(method: str, preset: str, dataset: str, variant: str, epochs: int | No
         start, _ = settings_for(nodes, features, 2 * nodes, leave_out=[dataset])
         size = None
         if variant == SAMPLED:
-            start |= of_sample(method, "auto", leave_out=[dataset])
+            start |= of_sample(method, "auto")
             size = min(LARGEST_SAMPLE, share_of(nodes))
         train, settings = split_settings(start | own, TrainConfig, find_method(method).Config)
         return Plan(

@@ -41,6 +41,7 @@ MORE_PATIENCE = 1200.0  # where the graph is large
 BRIEF, BRIEF_SAMPLE = 60.0, 240.0  # the same where a sample is as good, and of such a sample
 SHARE = 4  # the part of all nodes from which a larger sample is no better: a quarter
 BACKWARD = 1.7  # tables at the peak, relative to those that are kept for the backward pass
+UNUSED = 1.35  # the same on a CPU, relative to the tables: freed memory that no table fits into
 VGAE_EPOCH = 3.0  # of a VGAE, in epochs of the encoder
 
 
@@ -197,7 +198,7 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
             prepare = settings["epochs"] * epoch / VGAE_EPOCH
     on_gpu = pick_device(plan.device).type == "cuda"
     here = torch.cuda.memory_allocated() if on_gpu else resident()
-    training = NUMBER * BACKWARD * work.kept
+    training = NUMBER * BACKWARD * work.kept * (1.0 if on_gpu else UNUSED)
     needed = max(training, embedding(plan, graph, shape)) + NUMBER * 5 * work.weights
     needed = max(needed + tables(graph, shape), walking(plan, graph, shape))
     prepare *= plan.members  # each has a seed, and so an affinity, of its own
@@ -268,7 +269,7 @@ def choose_sampling(
         brief: sample wherever the exact contrast takes more than a minute, a quarter of the nodes
             at most.
         patience: seconds that a training may take; eight minutes by default (four of a brief one),
-            twenty for a large graph, where a small sample has seen few nodes by then.
+            twenty (eight) for a large graph, where a small sample has seen few nodes by then.
         memory: bytes that it may take; by default what is free.
     """
     rates = rates or calibrate(plan, graph)
@@ -276,7 +277,8 @@ def choose_sampling(
     nodes = graph.num_nodes
     brief = brief and nodes >= SHARE * SIZES[-1]
     if patience is None:
-        patience = MORE_PATIENCE if nodes > LARGE else BRIEF_SAMPLE if brief else PATIENCE
+        usual, more = (BRIEF_SAMPLE, PATIENCE) if brief else (PATIENCE, MORE_PATIENCE)
+        patience = more if nodes > LARGE else usual
     whole = estimate(replace(plan, anchors=None, keys=None), graph, rates)
     if exact and whole.seconds <= (BRIEF if brief else patience) and whole.bytes <= memory:
         return Chosen(Sampling(), whole, "the exact contrast of all nodes is affordable")
