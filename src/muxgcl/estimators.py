@@ -43,9 +43,8 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         output_width: columns of the embedding: what is read out is compressed by a linear map that
             is learned in `fit`. 0: all columns; by default `mux-hop` has 1,024 a member.
         sample: how many nodes a step contrasts, or a pair: anchors and their negatives. 0: all of
-            them, however long it takes. By default `mux-hop` (preset "auto") samples on a CPU where
-            all nodes would take more than a minute; others where they would take more than eight,
-            with a warning.
+            them, however long it takes. By default `mux-hop` samples on a CPU where all nodes would
+            take more than a minute; others where they would take more than eight, with a warning.
         device: "auto", "cpu", "cuda" or "cuda:N".
         backend: how to compute the contrast; "auto" takes the fused kernel where it runs.
         random_state: the seed: an integer; numpy's, of which each `fit` draws one; None: a new one.

@@ -119,9 +119,9 @@ def test_settings_of_a_sample_do_not_make_the_contrast_exact_again(
 
 @pytest.mark.parametrize(
     ("method", "preset", "brief"),
-    [("mux-hop", "auto", True), ("mux-hop", "best", False), ("mux-gcl", "auto", False)],
+    [("mux-hop", "auto", True), ("mux-hop", "best", True), ("mux-gcl", "auto", False)],
 )
-def test_the_default_alone_is_brief(
+def test_mux_hop_alone_is_brief(
     method: str, preset: str, brief: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[bool] = []
@@ -287,13 +287,19 @@ def fitted(preset: str = "best", **given: Any) -> muxgcl.MuxGCL:
 
 
 @pytest.mark.usefixtures("slow")
-def test_an_embedder_samples_where_a_run_would_and_warns() -> None:
+def test_an_embedder_of_another_method_samples_where_a_run_would_and_warns() -> None:
+    settings = {key: value for key, value in SMALL.items() if key != "affinity_epochs"}
+    embedder = muxgcl.MuxGCL(method="grace", epochs=20, params=settings, device="cpu")
     with pytest.warns(UserWarning, match=r"each step contrasts \d+ nodes.*sample=0 contrasts all"):
-        one = fitted()
-    assert one.trained_.plan.anchors in (100, 50, 20)
-    assert one.trained_.plan.anchors == one.trained_.plan.keys
-    assert one.trained_.plan.settings.fanout == 5
-    assert one.trained_.plan.settings.zero_bias is False  # as it was given
+        embedder.fit(GRAPH)
+    assert embedder.trained_.plan.anchors in (100, 50, 20)
+    assert embedder.trained_.plan.anchors == embedder.trained_.plan.keys
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_sample_of_an_embedder_changes_no_setting_that_was_given() -> None:
+    settings = fitted().trained_.plan.settings
+    assert (settings.fanout, settings.zero_bias) == (5, False)
 
 
 @pytest.mark.usefixtures("slow")

@@ -10,7 +10,7 @@ from muxgcl.app.source import Source, other_graph
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.load import Loaded
-from muxgcl.runs.auto import of_sample
+from muxgcl.runs.auto import brought
 from muxgcl.runs.checkpoint import checkpoint_of
 from muxgcl.runs.fit import Ready
 from muxgcl.runs.folder import Run
@@ -47,9 +47,8 @@ def as_begun(run: Run, plan: Plan, *, exact: bool, given: Collection[str] = ()) 
     plan = replace(plan, anchors=before.get("anchors"), keys=before.get("keys"))
     if not plan.sampling:
         return plan
-    of_it = of_sample(plan.method, plan.preset)
-    brought = [key for key in of_it if key in kept and key not in given]
-    changes = {key: tuple(v) if isinstance(v := kept[key], list) else v for key in brought}
+    taken = [k for k in brought(plan.method, plan.preset) if k in kept and k not in given]
+    changes = {key: tuple(v) if isinstance(v := kept[key], list) else v for key in taken}
     return replace(plan, settings=replace(plan.settings, **changes))
 
 

@@ -111,8 +111,7 @@ def _sampled(
 
 def samples_by_default(plan: Plan) -> bool:
     """Whether a sample is what this plan is meant to have, but for the shortest trainings."""
-    on_cpu = pick_device(plan.device).type == "cpu"
-    return on_cpu and plan.method == "mux-hop" and plan.preset == "auto"
+    return plan.method == "mux-hop" and pick_device(plan.device).type == "cpu"
 
 
 def sampled_settings(plan: Plan, given: Collection[str] = ()) -> dict[str, Any]:

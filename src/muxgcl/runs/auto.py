@@ -83,6 +83,7 @@ TRIED: dict[Tried, tuple[float, ...]] = {
 SAMPLED: dict[str, Any] = {"zero_bias": True, "hidden": 1024, "fanout": 5}
 # and what suits it, at the drop rates above (records/everyday-search.jsonl)
 SAMPLED_AUTO = {"norm": "batch", "anchors": "last"}
+BY_EARLIER_VERSIONS = ("drop_features", "dropout", "drop_edges", "temperature")
 # a large graph has seen each of its nodes once or twice by the end: views that keep more of them
 FOR_LARGE = (0.4, 0.7, 0.3)
 NOISE = 0.1  # points by which two means may differ by chance
@@ -113,6 +114,12 @@ def of_sample(method: str, preset: str) -> dict[str, Any]:
     if method != "mux-hop":
         return {}
     return SAMPLED | SAMPLED_AUTO if preset == "auto" else dict(SAMPLED)
+
+
+def brought(method: str, preset: str) -> list[str]:
+    """Settings that came with the sample of a run, be it one that an earlier version began."""
+    found = list(of_sample(method, preset))
+    return [*found, *BY_EARLIER_VERSIONS] if found and preset == "auto" else found
 
 
 def _dropping(rate: float, edges: float, temperature: float) -> dict[str, Any]:
