@@ -235,16 +235,28 @@ def test_a_brief_training_samples_a_quarter_of_the_nodes_at_most(
     assert found.sampling == Sampling(sampled, sampled)
 
 
-def test_a_brief_sample_has_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    took = {None: 1e4, 100: 241.0, 50: 239.0, 25: 10.0}
+@pytest.mark.parametrize(
+    ("preset", "brief", "nodes", "most"),
+    [
+        ("auto", True, 400, 240.0),
+        ("auto", False, 400, 480.0),
+        ("quick", True, 400, 480.0),  # who asks for a preset has more patience
+        ("auto", True, 60_000, 480.0),
+        ("quick", True, 60_000, 1200.0),
+    ],
+)
+def test_a_brief_sample_of_preset_auto_has_less_time(
+    preset: str, brief: bool, nodes: int, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    took = {None: 1e4, 100: most + 1, 50: most - 1, 25: 10.0}
     monkeypatch.setattr(
         cost, "estimate", lambda plan, graph, rates: Cost(took[plan.anchors], 1e6, 0.0, "CPU")
     )
     monkeypatch.setattr(cost, "SIZES", (100, 50, 25))
-    graph = GRAPHS["dense"]
-    for brief, size in ((True, 50), (False, 100)):
-        found = choose_sampling(plan(), graph, FAST, brief=brief, memory=1e15)
-        assert found.sampling.anchors == size
+    graph = Graph.from_data(planted(nodes=nodes))
+    asked = replace(plan(), preset=preset)
+    found = choose_sampling(asked, graph, FAST, brief=brief, memory=1e15)
+    assert found.sampling.anchors == 50
 
 
 def test_a_sampled_step_has_the_speeds_of_rounded_products() -> None:

@@ -268,8 +268,9 @@ def choose_sampling(
         exact: whether the exact contrast may be chosen.
         brief: sample wherever the exact contrast takes more than a minute, a quarter of the nodes
             at most.
-        patience: seconds that a training may take; eight minutes by default (four of a brief one),
-            twenty (eight) for a large graph, where a small sample has seen few nodes by then.
+        patience: seconds that a training may take; eight minutes by default, twenty for a large
+            graph, where a small sample has seen few nodes by then. A brief one of preset `auto`
+            has four and eight.
         memory: bytes that it may take; by default what is free.
     """
     rates = rates or calibrate(plan, graph)
@@ -277,7 +278,8 @@ def choose_sampling(
     nodes = graph.num_nodes
     brief = brief and nodes >= SHARE * SIZES[-1]
     if patience is None:
-        usual, more = (BRIEF_SAMPLE, PATIENCE) if brief else (PATIENCE, MORE_PATIENCE)
+        soon = brief and plan.preset == "auto"
+        usual, more = (BRIEF_SAMPLE, PATIENCE) if soon else (PATIENCE, MORE_PATIENCE)
         patience = more if nodes > LARGE else usual
     whole = estimate(replace(plan, anchors=None, keys=None), graph, rates)
     if exact and whole.seconds <= (BRIEF if brief else patience) and whole.bytes <= memory:
