@@ -9,7 +9,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 .PHONY: demo test test-all test-python fuzz kills mutants check format docs results locked clean
 
 demo: $(VENV)/.base
-	$(BIN)/muxgcl run cora --preset quick --out runs/demo --overwrite --controls
+	$(BIN)/muxgcl run cora --out runs/demo --overwrite
 
 test: check
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"

@@ -268,6 +268,15 @@ def test_a_sampled_step_has_the_speeds_of_rounded_products() -> None:
     assert sampled.seconds < 0.01 * plain.seconds
 
 
+@pytest.mark.parametrize(
+    ("nodes", "size"), [(10, 256), (1100, 256), (2708, 512), (50_000, 8192), (50_001, 1024)]
+)
+def test_a_sample_is_a_quarter_of_the_nodes_and_modest_in_a_large_graph(
+    nodes: int, size: int
+) -> None:
+    assert cost.share_of(nodes) == size
+
+
 def test_a_sample_of_all_nodes_is_none() -> None:
     """However long it takes: 90 nodes are fewer than the smallest sample has."""
     graph = Graph.from_data(planted(nodes=90))

@@ -40,6 +40,7 @@ PATIENCE = 480.0  # seconds that a training may take before it samples; scores c
 MORE_PATIENCE = 1200.0  # where the graph is large
 BRIEF, BRIEF_SAMPLE = 60.0, 240.0  # the same where a sample is as good, and of such a sample
 SHARE = 4  # the part of all nodes from which a larger sample is no better: a quarter
+OF_LARGE = 1024  # nodes in a sample of a large graph: more would need more memory than a laptop has
 BACKWARD = 1.7  # tables at the peak, relative to those that are kept for the backward pass
 UNUSED = 1.35  # the same on a CPU, relative to the tables: freed memory that no table fits into
 VGAE_EPOCH = 3.0  # of a VGAE, in epochs of the encoder
@@ -237,7 +238,8 @@ def seconds(work: Work, rates: Rates) -> float:
 
 def share_of(nodes: int) -> int:
     """The largest sample of so many nodes that is worth its time; the smallest has no limit."""
-    return max((size for size in SIZES if size <= nodes // SHARE), default=SIZES[-1])
+    most = OF_LARGE if nodes > LARGE else nodes // SHARE
+    return max((size for size in SIZES if size <= most), default=SIZES[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +269,7 @@ def choose_sampling(
         rates: what `calibrate` found.
         exact: whether the exact contrast may be chosen.
         brief: sample wherever the exact contrast takes more than a minute, a quarter of the nodes
-            at most.
+            at most, and 1,024 of a large graph.
         patience: seconds that a training may take; eight minutes by default, twenty for a large
             graph, where a small sample has seen few nodes by then. A brief one of preset `auto`
             has four and eight.
