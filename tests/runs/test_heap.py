@@ -75,6 +75,20 @@ assert resident() < inside - 3 * NUMBERS, (resident(), inside)
 
 
 @glibc
+def test_what_is_freed_later_can_be_given_back_as_well() -> None:
+    holds("""
+from muxgcl.runs.heap import give_back
+with reused_memory(CPU):
+    many = [torch.ones(1 << 18) for _ in range(200)]  # 200 MiB, below a block that stays
+    last = torch.ones(1 << 18)
+del many
+before = resident()
+give_back()
+assert resident() < before - (150 << 20), (resident(), before)
+""")
+
+
+@glibc
 def test_it_is_given_back_after_an_error_too() -> None:
     holds("""
 try:

@@ -15,6 +15,7 @@ from muxgcl.runs.diagnostics import diagnose
 from muxgcl.runs.environment import gpu_of
 from muxgcl.runs.fit import Fitted, Stopped, reporting_interrupts
 from muxgcl.runs.folder import Run
+from muxgcl.runs.heap import give_back
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import Judging, labels_of, score
 
@@ -31,6 +32,7 @@ def score_stage(
 ) -> dict[str, Any]:
     """Score the embeddings and keep the scores, with what a report draws beside them."""
     labelled = labels_of(asked.data) is not None
+    give_back()
     observer.phase("scoring" if labelled else "diagnosing")
     with reporting_interrupts("scoring" if labelled else "measuring similarities"):
         scores, confusion = score(
@@ -79,6 +81,7 @@ def controls_stage(
     observer.phase("controls")
     found: dict[str, Any] = {}
     try:
+        give_back()
         with reporting_interrupts("scoring controls"):
             for name, scores in score_controls(
                 plan,

@@ -34,6 +34,13 @@ def reused_memory(device: torch.device) -> Iterator[None]:
         libc.mallopt(_TRIM_THRESHOLD, _DEFAULT)
         libc.mallopt(_MMAP_THRESHOLD, _DEFAULT)
         libc.mallopt(_MMAP_MAX, _DEFAULT_MAPS)
+        give_back()
+
+
+def give_back() -> None:
+    """Give the system what is free: after a training, once its tables are gone as well."""
+    libc = _glibc()
+    if libc is not None:
         libc.malloc_trim(0)
 
 
