@@ -217,9 +217,10 @@ def last_runs(path: Path) -> Table:
         ["graph", "took", "memory", "accuracy", "best control", "commit"],
         [[name, *_outcome(row), row["commit"]] for name, row in timed if row],
         [
-            "The default (`mux-hop`, preset `auto`), one run of each with nothing else on the "
-            "machine. Accuracy in percent, one seed; of the five benchmark graphs, on the report "
-            "half. Records: `records/run-time.jsonl`, by `benchmarks/run_time.py`."
+            "The default: `mux-hop`, preset `best` on the benchmark graphs and `auto` on others, "
+            "with a sample of the nodes a step. One run of each, one seed, nothing else on the "
+            "machine. Accuracy in percent, of the benchmark graphs on the report half. Records: "
+            "`records/run-time.jsonl`, by `benchmarks/run_time.py`."
         ],
     )
 
