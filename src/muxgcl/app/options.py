@@ -66,8 +66,8 @@ class RunOptions:
         anchors: size of the random sample of anchors in each step; all nodes by default.
         negatives: size of the sample that they are contrasted with; all nodes by default.
         exact: contrast all nodes with all others, however long it takes. Otherwise training on a
-            CPU samples where that would take more than a minute (`mux-hop`, preset "auto") or
-            eight (all others).
+            CPU samples where that would take more than a minute (`mux-hop`) or eight (all others;
+            twenty where the graph has more than 50,000 nodes).
         out: the run folder; under runs/ by default.
         resume: continue the run in the run folder; a larger `epochs` trains longer.
         overwrite: replace an existing run.

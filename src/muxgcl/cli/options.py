@@ -134,8 +134,8 @@ Anchors = Annotated[
         "--anchors",
         metavar="B",
         help="Size of the random sample of anchors in each step; by default all nodes, or fewer "
-        "where training on a CPU would take more than a minute (other methods and presets than "
-        "the default: eight).",
+        "where training on a CPU would take more than a minute (other methods than mux-hop: "
+        "eight, or twenty beyond 50,000 nodes).",
         rich_help_panel=TRAINING,
     ),
 ]

@@ -1,7 +1,7 @@
 """Dense products on a CPU with 16-bit instructions: factors are rounded, sums have 32 bits.
 
 A factor in bfloat16 keeps 8 bits of each number: a product is off by about 0.3 %, in training by
-less than the choice of a sample changes it, and takes half the time. Where the CPU has no such
+less than the choice of a sample changes it, and takes less time. Where the CPU has no such
 instructions, or nobody has asked, a product is torch's own.
 
 Rows are padded with zeros to few different numbers. For every new shape the library behind torch

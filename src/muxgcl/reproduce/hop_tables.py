@@ -193,28 +193,26 @@ def _ablation(found: Found, asked: Hops, columns: Sequence[str], header: list[st
 
 def _left_out(found: Found, asked: Hops, columns: Sequence[str], header: list[str]) -> Table:
     """`auto` with the graph's own settings left out, beside `best` and the controls."""
-    rows: dict[str, list[str]] = {
-        "`best`": [],
-        "`auto`, this graph left out": [],
-        "best control": [],
-        "`auto` minus best control": [],
-        "`auto` minus `best`": [],
-    }
-    for dataset in columns:
-        best, auto = asked.trained(OURS, dataset), asked.trained(OURS, dataset, LEFT_OUT)
-        cells = (
+
+    def cells(dataset: str) -> list[str]:
+        best = asked.trained(OURS, dataset)
+        return [
             _accuracy(found.of(best), AS_SET, len(best) * asked.splits),
-            _accuracy(found.of(auto), AS_SET, len(auto) * asked.splits),
-            *_beside_controls(found, asked, dataset, auto),
-            numbers.interval(_difference(found, (auto, AS_SET), (best[: len(auto)], AS_SET))),
-        )
-        for row, cell in zip(rows.values(), cells, strict=True):
-            row.append(cell)
+            *_unseen(found, asked, dataset, LEFT_OUT),
+        ]
+
+    labels = (
+        "`best`",
+        "`auto`, this graph left out",
+        "best control",
+        "`auto` minus best control",
+        "`auto` minus `best`",
+    )
     return Table(
         "hops-auto",
         f"`auto` on a graph that it does not know: {LABELS[OURS]}, test accuracy in percent",
         header,
-        [[label, *cells] for label, cells in rows.items()],
+        [list(row) for row in zip(labels, *map(cells, columns), strict=True)],
         [
             "`auto` has the settings that are best on average on the development halves of the "
             "other four graphs (`records/general-search.jsonl`). Earlier rules, and what was "
@@ -227,31 +225,26 @@ def _left_out(found: Found, asked: Hops, columns: Sequence[str], header: list[st
 
 def _everyday(found: Found, asked: Hops, columns: Sequence[str], header: list[str]) -> Table:
     """What a machine without a GPU makes of a graph that `auto` does not know."""
-    rows: dict[str, list[str]] = {
-        "nodes a step": [],
-        "`auto` with a sample, this graph left out": [],
-        "best control": [],
-        "minus best control": [],
-        "minus `best`": [],
-    }
-    devices = set()
-    for dataset in columns:
-        best, ours = asked.trained(OURS, dataset), asked.trained(OURS, dataset, SAMPLED)
-        records = found.of(ours)
-        devices |= {record["device"] for record in records}
-        cells = (
-            f"{ours[0].plan().anchors:,}" if ours else DASH,
-            _accuracy(records, AS_SET, len(ours) * asked.splits),
-            *_beside_controls(found, asked, dataset, ours),
-            numbers.interval(_difference(found, (ours, AS_SET), (best[: len(ours)], AS_SET))),
-        )
-        for row, cell in zip(rows.values(), cells, strict=True):
-            row.append(cell)
+    jobs = {dataset: asked.trained(OURS, dataset, SAMPLED) for dataset in columns}
+    devices = {record["device"] for ours in jobs.values() for record in found.of(ours)}
+
+    def cells(dataset: str) -> list[str]:
+        ours = jobs[dataset]
+        size = f"{ours[0].plan().anchors:,}" if ours else DASH
+        return [size, *_unseen(found, asked, dataset, SAMPLED)]
+
+    labels = (
+        "nodes a step",
+        "`auto` with a sample, this graph left out",
+        "best control",
+        "minus best control",
+        "minus `best`",
+    )
     return Table(
         "hops-everyday",
         f"Without a GPU: {LABELS[OURS]} as `auto` trains it on a CPU, test accuracy in percent",
         header,
-        [[label, *cells] for label, cells in rows.items()],
+        [list(row) for row in zip(labels, *map(cells, columns), strict=True)],
         [
             f"Measured on: {'; '.join(sorted(devices)) or DASH}. A step contrasts a sample of the "
             f"nodes, a quarter of them and {LARGEST_SAMPLE:,} at most, and rounds its products "
@@ -261,6 +254,16 @@ def _everyday(found: Found, asked: Hops, columns: Sequence[str], header: list[st
             "How long whole runs take is in `docs/scale.md` (How far it goes). `best` contrasts "
             f"all nodes, on a GPU, with settings that were searched for on each graph. {PAIRED}"
         ],
+    )
+
+
+def _unseen(found: Found, asked: Hops, dataset: str, variant: str) -> tuple[str, ...]:
+    """Accuracy with settings that do not know the graph; beside the controls; minus `best`."""
+    best, ours = asked.trained(OURS, dataset), asked.trained(OURS, dataset, variant)
+    return (
+        _accuracy(found.of(ours), AS_SET, len(ours) * asked.splits),
+        *_beside_controls(found, asked, dataset, ours),
+        numbers.interval(_difference(found, (ours, AS_SET), (best[: len(ours)], AS_SET))),
     )
 
 

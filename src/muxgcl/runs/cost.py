@@ -40,7 +40,7 @@ PATIENCE = 480.0  # seconds that a training may take before it samples; scores c
 MORE_PATIENCE = 1200.0  # where the graph is large
 BRIEF, BRIEF_SAMPLE = 60.0, 240.0  # the same where a sample is as good, and of such a sample
 SHARE = 4  # the part of all nodes from which a larger sample is no better: a quarter
-OF_LARGE = 1024  # nodes in a sample of a large graph: more would need more memory than a laptop has
+OF_LARGE = 1024  # nodes in a sample of a large graph: 100,000 nodes stay below 4 GiB
 BACKWARD = 1.7  # tables at the peak, relative to those that are kept for the backward pass
 UNUSED = 1.35  # the same on a CPU, relative to the tables: freed memory that no table fits into
 VGAE_EPOCH = 3.0  # of a VGAE, in epochs of the encoder
@@ -287,8 +287,9 @@ def choose_sampling(
     if exact and whole.seconds <= (BRIEF if brief else patience) and whole.bytes <= memory:
         return Chosen(Sampling(), whole, "the exact contrast of all nodes is affordable")
     why = f"the exact contrast would take {str(whole).removeprefix('about ')}"
+    most = share_of(nodes) if brief else nodes - 1
     for size in SIZES:
-        if size <= share_of(nodes) if brief else size < nodes:
+        if size <= most:
             cost = estimate(replace(plan, anchors=size, keys=size), graph, rates)
             if cost.seconds <= patience and cost.bytes <= memory:
                 break

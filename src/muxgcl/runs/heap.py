@@ -1,8 +1,8 @@
 """Memory that a training step frees stays with the process, for the next step.
 
 By default glibc gives a large block back to the system as soon as it is freed. A step asks for the
-same tables over and over, and each time the system fills their pages with zeros first: a third of
-an epoch on a CPU. Other C libraries, and memory on a GPU, are left alone.
+same tables over and over, and each time the system fills their pages with zeros first, which is
+much of an epoch on a CPU. Other C libraries, and memory on a GPU, are left alone.
 """
 
 import ctypes
