@@ -2,6 +2,7 @@
 
 import json
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from muxgcl.app import members as training
 from muxgcl.app.judge import controls_stage, score_stage
 from muxgcl.app.prepare import prepare
 from muxgcl.evaluate import PaperProtocol
+from muxgcl.io import planted
 from muxgcl.io.load import Loaded
 from muxgcl.methods import METHODS
 from muxgcl.runs.environment import device_name
@@ -250,3 +252,32 @@ def test_no_earlier_stretch_took_no_memory(tmp_path: Path) -> None:
     assert training._peak_before(run) == 0.0
     run.diagnostics_file.write_text('{"seconds": 1.0}')
     assert training._peak_before(run) == 0.0
+
+
+def test_memory_is_given_back_before_scores_and_before_controls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training leaves free memory behind, which scores would come on top of."""
+    done: list[str] = []
+
+    def told(name: str) -> Callable[..., Any]:
+        real = getattr(judge, name)
+
+        def call(*args: Any, **how: Any) -> Any:
+            done.append(name)
+            return real(*args, **how)
+
+        return call
+
+    for name in ("give_back", "score", "score_controls"):
+        monkeypatch.setattr(judge, name, told(name))
+    options = muxgcl.RunOptions(
+        settings={"hidden": 8, "width": 8, "affinity": "none"},
+        epochs=1,
+        splits=2,
+        device="cpu",
+        report=False,
+        out=tmp_path / "run",
+    )
+    muxgcl.run(planted(nodes=60), options)
+    assert done == ["give_back", "score", "give_back", "score_controls"]
