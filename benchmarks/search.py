@@ -26,12 +26,16 @@ from typing import Any
 SPLIT_SEED = 4000  # results are reported with other splits
 FIRST_SEED = 400  # and other training seeds
 MOST_SEEDS = 5
-# for methods with several scales: kind, weight of the scales before L, weight of features
+DRAWS = 1000  # that may all be known before a space counts as tried
+# for methods with several scales: kind, weight of the scales before L, of propagated features, of
+# the features as they are
 READOUTS = {
-    "last": ("last", 0.0, 0.0),
-    "late": ("all", 0.5, 0.0),
-    "all+x": ("all", 1.0, 0.5),
-    "late+x": ("all", 0.5, 0.5),
+    "last": ("last", 0.0, 0.0, 0.0),
+    "late": ("all", 0.5, 0.0, 0.0),
+    "all+x": ("all", 1.0, 0.5, 0.0),
+    "late+x": ("all", 0.5, 0.5, 0.0),
+    "all+xr": ("all", 1.0, 0.5, 0.5),
+    "late+xr": ("all", 0.5, 0.5, 0.5),
 }
 
 
@@ -71,6 +75,9 @@ class Search:
         self.random = random.Random(draw)
         self.claims = out.with_suffix(".claims") / f"{method}-{dataset}"
         self.claims.mkdir(parents=True, exist_ok=True)
+        for row in lines(out):  # of an earlier search, whose claims may be gone
+            if (row["method"], row["dataset"]) == (method, dataset):
+                self.claim(row["settings"], row["seed"] - FIRST_SEED)
 
     def claim(self, settings: dict[str, Any], rung: int) -> bool:
         """Whether this training is ours to do."""
@@ -93,8 +100,8 @@ class Search:
             rows.append((best, len(scores), settings))
         return sorted(rows, key=lambda row: -row[0])
 
-    def next(self) -> tuple[dict[str, Any], int]:
-        """Settings and the rung (how many seeds they had before)."""
+    def next(self) -> tuple[dict[str, Any], int] | None:
+        """Settings and the rung (how many seeds they had before); nothing where all is tried."""
         for settings in self.start:
             if self.claim(settings, 0):
                 return dict(settings), 0
@@ -104,10 +111,11 @@ class Search:
             for _, seeds, settings in there[: max(1, len(there) // 3)] if len(there) >= 3 else []:
                 if seeds == rung and self.claim(settings, rung):
                     return settings, rung
-        while True:
+        for _ in range(DRAWS):
             settings = self.draw(ranked)
             if self.claim(settings, 0):
                 return settings, 0
+        return None
 
     def draw(self, ranked: list[tuple[float, int, dict[str, Any]]]) -> dict[str, Any]:
         """A candidate that is new, or a good one with a few settings changed."""
@@ -119,7 +127,8 @@ class Search:
         else:
             best = sorted(ranked, key=lambda row: -(row[0] - 0.3 / row[1]))
             settings = dict(draw.choice(best[:6])[2])
-            for key in draw.sample(sorted(self.space), draw.choice((1, 1, 2, 2, 3, 4))):
+            changes = min(draw.choice((1, 1, 2, 2, 3, 4)), len(self.space))
+            for key in draw.sample(sorted(self.space), changes):
                 settings[key] = draw.choice(self.space[key])
         if self.method == "mux-hop":
             hops = settings.get("hops", 2)
@@ -156,13 +165,13 @@ def work(job: dict[str, Any]) -> None:
         "device": device_name(device),
         "commit": commit(),
     }
-    while time.time() < job["until"]:
-        settings, rung = search.next()
+    while time.time() < job["until"] and (found := search.next()) is not None:
+        settings, rung = found
         seed = FIRST_SEED + rung
         try:
-            for done, found in train(job, settings, seed, graph, y, splits):
+            for done, judged in train(job, settings, seed, graph, y, splits):
                 row = {**of_job(job), "settings": {**settings, **done}, "seed": seed}
-                append(search.out, {**row, **found, **facts})
+                append(search.out, {**row, **judged, **facts})
         except Exception as error:  # a candidate that cannot be trained loses
             print(f"{job['dataset']} {settings}: {error}", file=sys.stderr)
             torch.cuda.empty_cache()
@@ -224,9 +233,9 @@ def judge(job: dict[str, Any], method: Any, graph: Any, y: Any, splits: Any) -> 
         if hasattr(method, "readout"):
             before, last = method.readout, method.readout.last
             for name in job["readouts"]:
-                kind, early, features = READOUTS[name]
+                kind, early, features, raw = READOUTS[name]
                 weights = () if kind == "last" else (*[early] * last, 1.0)
-                method.readout = Readout(kind, weights, features, last)
+                method.readout = Readout(kind, weights, features, last, raw)
                 tables[name] = method.embed(graph).float()
             method.readout = before
         else:
@@ -239,14 +248,31 @@ def judge(job: dict[str, Any], method: Any, graph: Any, y: Any, splits: Any) -> 
             float((a.predicted == y[s.test]).mean()) for a, s in zip(found, splits, strict=True)
         ]
         accuracy[name] = round(100 * sum(right) / len(right), 4)
-        if name == "late" or len(tables) == 1:
+        if name == job["readouts"][-1] or len(tables) == 1:
             signs = label_free(table, graph)
     return {"accuracy": accuracy, "label_free": signs}
+
+
+CLUSTERS = 10  # of the criteria that look at clusters; how many classes there are is not known
+
+
+def groups(rows: Any, draw: Any, steps: int = 20) -> Any:
+    """k-means by Lloyd's steps from random rows: the cluster of each row."""
+    import torch
+
+    centres = rows[torch.randperm(len(rows), generator=draw, device=rows.device)[:CLUSTERS]]
+    for _ in range(steps):
+        nearest = (rows @ centres.T - (centres**2).sum(1) / 2).argmax(1)
+        member = torch.nn.functional.one_hot(nearest, CLUSTERS).to(rows.dtype)
+        size = member.sum(0)[:, None]
+        centres = torch.where(size > 0, member.T @ rows / size.clamp(min=1), centres)
+    return nearest
 
 
 def label_free(table: Any, graph: Any) -> dict[str, float]:
     """Signs of a good embedding that need no label; whether they are good signs, a search tells."""
     import torch
+    from sklearn.metrics import normalized_mutual_info_score
 
     unit = torch.nn.functional.normalize(table.float(), dim=1)
     draw = torch.Generator(device=unit.device).manual_seed(0)
@@ -272,7 +298,16 @@ def label_free(table: Any, graph: Any) -> dict[str, float]:
     weight = torch.linalg.solve(ridge, a.T @ (x[fit].double() - centre))
     rest = x[held].double() - centre
     error = ((unit[held].double() @ weight - rest) ** 2).sum() / (rest**2).sum()
+    found = [groups(unit, draw) for _ in range(3)]
+    same = sum(float((group[row] == group[col]).float().mean()) for group in found) / len(found)
+    half = torch.randperm(unit.shape[1], generator=draw, device=unit.device)
+    one, two = (groups(unit[:, part], draw).cpu() for part in half.chunk(2))
+    shares = [torch.bincount(group, minlength=CLUSTERS).double() / n for group in found]
+    by_chance = sum(float((part**2).sum()) for part in shares) / len(shares)
     return {
+        "homophily": same,
+        "modularity": same - by_chance,
+        "stability": float(normalized_mutual_info_score(one, two)),
         "rank": float((-(share * share.log()).sum()).exp()),
         "edge_auc": float(place.mean()),
         "near": float(near.mean()),

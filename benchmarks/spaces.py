@@ -160,6 +160,84 @@ def ggd(dataset: str) -> Space:
     }
 
 
+def sfa(dataset: str) -> Space:
+    """SFA: GRACE's settings, and whether rows are divided."""
+    small = dataset in SMALL
+    return {
+        "epochs": [50, 100, 200, 400] if small else [200, 500, 1000],
+        "lr": [1e-4, 5e-4, 1e-3],
+        "weight_decay": [0.0, 1e-5],
+        "width": [128, 256, 512],
+        "projection": [64, 256, 512],
+        "activation": ["relu", "prelu", "rrelu"],
+        "drop_edges": [(0.2, 0.4), (0.3, 0.5), (0.5, 0.5), (0.6, 0.6), (0.0, 0.1), (0.2, 0.0)],
+        "mask_features": [(0.1, 0.1), (0.2, 0.2), (0.3, 0.4), (0.5, 0.5), (0.3, 0.2)],
+        "temperature": [0.2, 0.3, 0.4, 0.7, 1.0],
+        "power_steps": [1],
+        "row_normalize": [True, False],
+    }
+
+
+def dmon(dataset: str) -> Space:
+    """DMoN: the authors' one setting, but for the rate and the rows of features."""
+    return {
+        "epochs": [1000],
+        "lr": [1e-3, 3e-3, 1e-2],
+        "row_normalize": [True, False],
+    }
+
+
+def bgrl(dataset: str) -> Space:
+    """BGRL."""
+    return {
+        "epochs": [100, 200, 500, 1000],
+        "lr": [1e-4, 5e-4, 1e-3],
+        "weight_decay": [1e-5],
+        "widths": [(512, 256)],
+        "drop_edges": [(0.2, 0.4), (0.3, 0.3), (0.5, 0.5), (0.6, 0.6)],
+        "mask_features": [(0.2, 0.2), (0.3, 0.4), (0.5, 0.5), (0.6, 0.4)],
+        "momentum": [0.8, 0.9, 0.99],
+        "warm_up": [0.1],
+        "batch_norm_momentum": [0.01],
+        "row_normalize": [True, False],
+    }
+
+
+def gbt(dataset: str) -> Space:
+    """G-BT."""
+    return {
+        "epochs": [50, 100, 200, 500],
+        "lr": [1e-4, 5e-4, 1e-3],
+        "weight_decay": [1e-5],
+        "width": [256],
+        "drop_edges": [0.3, 0.4, 0.5, 0.6],
+        "mask_features": [0.1, 0.2, 0.3, 0.5],
+        "warm_up": [0.1],
+        "batch_norm_momentum": [0.01],
+        "row_normalize": [True, False],
+    }
+
+
+def progcl(dataset: str) -> Space:
+    """ProGCL: GRACE's settings, with the length, the switch and the centrality open."""
+    return {
+        "epochs": [100, 200, 300, 500],
+        "centrality": ["none", "degree", "pagerank", "eigenvector"],
+        "warm_up": [0.25, 0.5, 0.75],
+        "mode": ["weight", "weight", "mix"],
+    }
+
+
+def deepwalk(dataset: str) -> Space:
+    """DeepWalk: steps and walks."""
+    return {
+        "epochs": [1000, 2000, 4000],
+        "lr": [0.01, 0.02, 0.05],
+        "walk_length": [20, 40, 80],
+        "walk_context": [5, 10],
+    }
+
+
 SPACES = {
     "mux-hop": mux_hop,
     "mux-gcl": mux_gcl,
@@ -168,6 +246,12 @@ SPACES = {
     "ns4gc": ns4gc,
     "cca-ssg": cca_ssg,
     "ggd": ggd,
+    "sfa": sfa,
+    "dmon": dmon,
+    "bgrl": bgrl,
+    "gbt": gbt,
+    "progcl": progcl,
+    "deepwalk": deepwalk,
 }
 
 START: dict[str, dict[str, list[Candidate]]] = {
