@@ -277,6 +277,12 @@ START: dict[str, dict[str, list[Candidate]]] = {
         "computers": [{"zero_bias": True}, {"zero_bias": True, "temperature": 0.2}],
         "pubmed": [{"zero_bias": True}, {"zero_bias": True, "temperature": 0.3}],
     },
+    "mux-gcl": {  # the authors' settings, and shorter
+        "small": [{}, {"width": 512, "projection": 512, "projection_out": 128}],
+        "pubmed": [{}, {"epochs": 500}],
+        "photo": [{}, {"epochs": 700}],
+        "computers": [{}, {"epochs": 700}],
+    },
 }
 
 
