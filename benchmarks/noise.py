@@ -92,7 +92,7 @@ def main() -> None:
         append_lines(args.record, [row])
         print(signal, row["accuracy"], flush=True)
         for name in args.changes:
-            settings = hop_settings(graph)[0] | CHANGES[name]
+            settings = hop_settings(graph)[0] | {"readout_weights": ()} | CHANGES[name]
             settings |= {"epochs": args.epochs} if args.epochs else {}
             given = {"seed": 400, "device": args.device}
             given |= {"anchors": args.sample, "keys": args.sample}
