@@ -43,6 +43,7 @@ SHARE = 4  # the part of all nodes from which a larger sample is no better: a qu
 OF_LARGE = 1024  # nodes in a sample of a large graph: 100,000 nodes stay below 4 GiB
 BACKWARD = 1.7  # tables at the peak, relative to those that are kept for the backward pass
 UNUSED = 1.35  # the same on a CPU, relative to the tables: freed memory that no table fits into
+SUSTAINED = 1.2  # minutes of a CPU's work take longer than pieces of it that are timed alone
 VGAE_EPOCH = 3.0  # of a VGAE, in epochs of the encoder
 
 
@@ -189,7 +190,8 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
         rates = replace(rates, flops=rates.rounded, pairs=rates.rounded_pairs)
     work, shape = of_epoch(_counted(plan), graph), Shape.of(plan, graph)
     work = replace(work, pairs=work.pairs / rates.workers)
-    epoch = seconds(work, rates)
+    on_gpu = pick_device(plan.device).type == "cuda"
+    epoch = seconds(work, rates) * (1.0 if on_gpu else SUSTAINED)
     prepare = 0.0
     if shape.affinity:
         settings = plan.settings.embedding_settings()
@@ -197,7 +199,6 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
         prepare = graph.num_nodes * rounds / rates.walks
         if plan.settings.affinity == "vgae":
             prepare = settings["epochs"] * epoch / VGAE_EPOCH
-    on_gpu = pick_device(plan.device).type == "cuda"
     here = torch.cuda.memory_allocated() if on_gpu else resident()
     training = NUMBER * BACKWARD * work.kept * (1.0 if on_gpu else UNUSED)
     needed = max(training, embedding(plan, graph, shape)) + NUMBER * 5 * work.weights
