@@ -292,7 +292,7 @@ def test_workers_divide_the_pairs_and_the_memory_of_their_machine(
     graph, pairs = GRAPHS["dense"], replace(FAST, pairs=1e5)
     alone, four = (estimate(plan(), graph, replace(pairs, workers=n)) for n in (1, 4))
     work = of_epoch(plan(), graph)
-    saved = plan().train.epochs * 0.75 * work.pairs / 1e5
+    saved = cost.SUSTAINED * plan().train.epochs * 0.75 * work.pairs / 1e5
     assert alone.seconds - four.seconds == pytest.approx(saved)
     assert str(four) == f"{replace(four, workers=1)} for each of 4 workers"
     monkeypatch.setattr(cost, "resident", lambda: 0.0)
