@@ -41,9 +41,9 @@ from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
 from muxgcl.io.files import append_lines
 from muxgcl.runs.committee import Committee, fit_members
-from muxgcl.runs.control_scores import features_table, scipy_rows
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.scipy_tables import features_table, scipy_rows
 from muxgcl.tensors import Tensors
 
 FIRST_SEED, SPLIT_SEED = 900, 9000  # no search and no table has these

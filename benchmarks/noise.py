@@ -24,7 +24,7 @@ from muxgcl.io.files import append_lines
 from muxgcl.io.load import load
 from muxgcl.io.sbm import Sbm, make_sbm
 from muxgcl.nn.perceptron import spread
-from muxgcl.runs.auto import hop_settings
+from muxgcl.runs.auto import FOR_NOISE, settings_for
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.plan import Plan, build
@@ -38,13 +38,13 @@ CHANGES: dict[str, dict[str, Any]] = {
     "four hops, none on scale 0": {"hops": 4, "scale_weights": (0.0, 0.1, 0.2, 0.3, 0.4)},
     "one convolution": {"convolutions": 1},
     "two convolutions": {"convolutions": 2},
-    "batch norm": {"norm": "batch", "anchors": "last"},
+    "batch norm": {key: FOR_NOISE[key] for key in ("norm", "anchors")},
 }
 WEIGHTS = {  # of scales 0, 1 and 2, of propagated features, of the features as they are
     "equal": (1.0, 1.0, 1.0, 0.5, 0.5),
     "last": (0.0, 0.0, 1.0, 0.0, 0.0),
     "last, features": (0.0, 0.0, 1.0, 0.5, 0.0),
-    "a quarter of scale 0": (0.25, 0.7, 1.0, 0.5, 0.125),
+    "a quarter of scale 0": (*FOR_NOISE["readout_weights"], 0.5, FOR_NOISE["readout_raw"]),
     "a tenth of scale 0": (0.1, 0.5, 1.0, 0.5, 0.05),
     "none of scale 0": (0.0, 0.5, 1.0, 0.5, 0.0),
     "none of scale 0, more features": (0.0, 0.5, 1.0, 1.0, 0.0),
@@ -80,6 +80,7 @@ def main() -> None:
             make_sbm(Path(folder) / "sbm", model)
             data = load(Path(folder) / "sbm").tensors
             graph, labels = Graph.from_data(data).to(device), data.y.numpy()
+        sizes = (graph.num_nodes, graph.num_features, len(graph.adjacency.col))
         y, splits = development_labels(labels), development_splits(labels, args.splits, 4000)
         hat = graph.adjacency.propagation()
         with torch.no_grad():
@@ -92,7 +93,7 @@ def main() -> None:
         append_lines(args.record, [row])
         print(signal, row["accuracy"], flush=True)
         for name in args.changes:
-            settings = hop_settings(graph)[0] | {"readout_weights": ()} | CHANGES[name]
+            settings = settings_for(*sizes)[0] | {"readout_weights": ()} | CHANGES[name]
             settings |= {"epochs": args.epochs} if args.epochs else {}
             given = {"seed": 400, "device": args.device}
             given |= {"anchors": args.sample, "keys": args.sample}

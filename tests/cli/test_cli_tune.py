@@ -18,11 +18,11 @@ from muxgcl.evaluate.development import development_labels
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.io.load import load
-from muxgcl.runs.control_scores import features_table
 from muxgcl.runs.fit import fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.scipy_tables import features_table
 
 SMALL = {"width": 8, "projection": 8, "projection_out": 8, "affinity": "none"}
 FAST = {**SMALL, "epochs": 2}

@@ -16,14 +16,9 @@ from muxgcl.evaluate import (
 )
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.io import planted
-from muxgcl.runs.control_scores import (
-    control_tables,
-    each_control,
-    features_table,
-    scipy_rows,
-    score_controls,
-)
+from muxgcl.runs.control_scores import control_tables, each_control, score_controls
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.scipy_tables import features_table, scipy_rows
 from muxgcl.runs.scoring import score
 from muxgcl.tensors import Tensors
 

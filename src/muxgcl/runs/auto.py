@@ -5,6 +5,7 @@ trained on all five benchmark graphs and judged on their development halves
 (records/general-search.jsonl); the best on average is taken. How well that does on a graph that
 nobody has seen is measured by choosing from four of them and testing on the fifth (`leave_out`).
 A step that samples nodes, as most do on a CPU, has another norm and other anchors (`of_sample`).
+Where features look like noise (`runs/agreement.py`), the scales before the last count for less.
 
 `mux-gcl` and `grace` follow rules of size and degree, from an older search on validation nodes of
 the benchmark graphs (records/search.jsonl).
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muxgcl.graph import Graph
+from muxgcl.runs.agreement import agreement
 from muxgcl.runs.settings import preset
 
 SMALL, LARGE = 5_000, 50_000  # nodes
@@ -86,6 +88,15 @@ SAMPLED_AUTO = {"norm": "batch", "anchors": "last"}
 BY_EARLIER_VERSIONS = ("drop_features", "dropout", "drop_edges", "temperature")
 # a large graph has seen each of its nodes once or twice by the end: views that keep more of them
 FOR_LARGE = (0.4, 0.7, 0.3)
+# where rows of features are mostly noise (records/noise.jsonl), R_0 of `agreement` is below this
+# share of R_L; and settings under which the scales before L count for less
+NOISY = 0.02
+FOR_NOISE: dict[str, Any] = {
+    "norm": "batch",
+    "anchors": "last",
+    "readout_weights": (0.25, 0.75, 1.0),
+    "readout_raw": 0.125,
+}
 NOISE = 0.1  # points by which two means may differ by chance
 SMALLEST_WIDTH = 64
 FEATURE_BYTES = 1 << 28  # of a table of features in the embedding, at most
@@ -133,7 +144,16 @@ def _dropping(rate: float, edges: float, temperature: float) -> dict[str, Any]:
 
 def hop_settings(graph: Graph) -> tuple[dict[str, Any], list[Choice]]:
     """Settings of `mux-hop` for this graph, and what to say about them."""
-    return settings_for(graph.num_nodes, graph.num_features, len(graph.adjacency.col))
+    sizes = (graph.num_nodes, graph.num_features, len(graph.adjacency.col))
+    settings, choices = settings_for(*sizes)
+    found = agreement(graph, settings["hops"])
+    if found is None or found[1] <= 0 or (share := found[0] / found[1]) >= NOISY:
+        return settings, choices
+    why = f"features look like noise: before hops their halves agree {share:.1%} as far as after"
+    wanted = FOR_NOISE | {"readout_raw": min(settings["readout_raw"], FOR_NOISE["readout_raw"])}
+    changed = {key: value for key, value in wanted.items() if settings[key] != value}
+    kept = [choice for choice in choices if choice.key not in changed]
+    return settings | changed, [*kept, *(Choice(k, v, why) for k, v in changed.items())]
 
 
 def settings_for(

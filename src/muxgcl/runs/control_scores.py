@@ -3,19 +3,16 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from scipy import sparse
-from torch import Tensor
-
 from muxgcl.evaluate import named
 from muxgcl.evaluate.controls import MAJORITY, UNTRAINED, each_feature_control, majority
-from muxgcl.graph import Features, Graph
+from muxgcl.graph import Graph
 from muxgcl.runs.embedding import embed_blocks, gathered, picked_rows
 from muxgcl.runs.environment import gpu_of, pick_device
 from muxgcl.runs.plan import Plan, build, find_method
+from muxgcl.runs.scipy_tables import features_table, scipy_rows
 from muxgcl.runs.scoring import labels_hash, labels_of, probe_dict, score, splits_of
 from muxgcl.seeding import seeded
 from muxgcl.shapes import Array
-from muxgcl.sparse import Csr
 from muxgcl.tensors import AnyData
 
 LARGE = 30_000_000  # numbers in a table; on a larger one k-means and twenty probes take minutes
@@ -87,15 +84,3 @@ def untrained(plan: Plan, graph: Graph, rows: Array | None = None) -> Array:
         if rows is not None:
             blocks, count = picked_rows(blocks, rows), len(rows)
         return gathered(blocks, count).numpy()
-
-
-def features_table(features: Features) -> Any:
-    """Features as numpy's table or scipy's sparse matrix."""
-    return features.cpu().numpy() if isinstance(features, Tensor) else scipy_rows(features.matrix)
-
-
-def scipy_rows(matrix: Csr) -> Any:
-    """The same matrix as scipy holds it."""
-    places = (part.cpu().numpy() for part in (matrix.col, matrix.rowptr))
-    shape = (matrix.rows, matrix.columns)
-    return sparse.csr_array((matrix.value.cpu().numpy(), *places), shape=shape)
