@@ -124,7 +124,7 @@ def test_controls_stand_beside_the_best_trial(
     assert "chosen on these splits, from 1 trials" in found["verdict"]["sentence"]
 
 
-@pytest.mark.parametrize("words", [[*WITH_NODES], []], ids=["labels", "links"])
+@pytest.mark.parametrize("words", [[*WITH_NODES], []], ids=["labels", "structure"])
 def test_edges_with_a_direction_and_a_type_are_searched(
     own: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
@@ -145,9 +145,9 @@ def test_a_study_is_continued_by_the_same_command(
         assert command_line([*TUNE, "--trials", trials, "--json"]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found["trials"] == 2
-    assert found["study"] == "runs/edges-mux-hop-by-links.study"
-    assert set(found["auto"]) == {"auc", "ap"}
-    assert (own / "runs" / "edges-mux-hop-by-links.toml").is_file()
+    assert found["study"] == "runs/edges-mux-hop-by-structure.study"
+    assert set(found["auto"]) == {"structure", "stability", "modularity"}
+    assert (own / "runs" / "edges-mux-hop-by-structure.toml").is_file()
 
 
 def _stop() -> None:

@@ -1,4 +1,4 @@
-"""What settings are chosen by: labels of the development half, or hidden links."""
+"""What settings are chosen by: labels of the development half, structure, or hidden links."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,16 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import development_half, development_splits, holdout_splits, probe
+from muxgcl.evaluate import (
+    development_half,
+    development_splits,
+    holdout_splits,
+    probe,
+    structure,
+)
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.io.load import Loaded, load
 from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan
-from muxgcl.tune import ByLabels, ByLinks, measure_of, tune
+from muxgcl.tune import ByLabels, ByLinks, ByStructure, measure_of, tune
 
 SMALL = {"width": 8, "projection": 8, "projection_out": 8, "affinity": "none"}
 FAST = {**SMALL, "epochs": 2}
@@ -90,13 +97,34 @@ def test_splits_that_leave_the_development_half_are_refused(graph: Graph, loaded
         ByLabels(graph, y, holdout_splits(y, 1))
 
 
-def test_a_graph_without_labels_is_judged_by_links(loaded: Loaded, graph: Graph) -> None:
+def test_a_graph_without_labels_is_judged_by_structure(loaded: Loaded, graph: Graph) -> None:
     bare = load(Data(x=loaded.data.x, edge_index=loaded.data.edge_index))
-    assert isinstance(measure_of(bare, graph), ByLinks)
+    assert isinstance(measure_of(bare, graph), ByStructure)
+    assert isinstance(measure_of(loaded, graph, "structure"), ByStructure)
     assert isinstance(measure_of(loaded, graph, "links"), ByLinks)
     assert isinstance(measure_of(loaded, graph), ByLabels)
-    with pytest.raises(UserError, match=r"no labels: --label-column .* --by links"):
+    with pytest.raises(UserError, match=r"no labels: --label-column .* --by structure"):
         measure_of(bare, graph, "labels")
+
+
+def test_structure_is_that_of_the_embedding_over_seeds(loaded: Loaded, graph: Graph) -> None:
+    plan = Plan.make("mux-gcl", "auto", overrides=FAST, graph=graph)
+    found = ByStructure(graph, seeds=2)(plan)
+    each = []
+    for seed in (100, 101):
+        z = fit(replace(plan, seed=seed), graph).embed().numpy()
+        judged = structure(z, loaded.data.edge_index.numpy())
+        assert judged is not None
+        each.append(judged.to_dict())
+    assert found == {name: (each[0][name] + each[1][name]) / 2 for name in each[0]}
+
+
+def test_a_tiny_graph_is_judged_by_links_unless_structure_is_asked_for() -> None:
+    tiny = load(Data(x=torch.rand(12, 3), edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])))
+    few = Graph.from_data(tiny.tensors)
+    assert isinstance(measure_of(tiny, few), ByLinks)
+    with pytest.raises(UserError, match="at least 20 nodes, got 4 edges and 12 nodes"):
+        measure_of(tiny, few, "structure")
 
 
 def test_training_by_links_never_sees_a_hidden_edge(

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from muxgcl.app.observer import Observer
 from muxgcl.errors import UserError
-from muxgcl.evaluate import PaperProtocol
+from muxgcl.evaluate import PaperProtocol, structure
 from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
 from muxgcl.runs.control_scores import score_controls
@@ -17,6 +17,7 @@ from muxgcl.runs.fit import Fitted, Stopped, reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.heap import give_back
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.scipy_tables import edges_of
 from muxgcl.runs.scoring import Judging, labels_of, score
 
 CONTROLS = 6  # at most
@@ -45,6 +46,8 @@ def score_stage(
         )
         if paper is not None and paper.epochs:
             scores["paper"] = paper.result().to_dict()
+        if not labelled:
+            scores |= unlabelled_scores(z, fitted.graph)
         run.save_scores(scores)
         found = diagnose(fitted, run.config()["run"]["seed"])
         if confusion is not None:
@@ -58,6 +61,14 @@ def score_stage(
         }
         write_text(run.diagnostics_file, json.dumps(found) + "\n")
     return scores
+
+
+def unlabelled_scores(z: Tensor, graph: Graph) -> dict[str, Any]:
+    """What can be said of an embedding without labels: whether it has clusters that edges know."""
+    found = structure(z.numpy(), edges_of(graph))
+    if found is None:
+        return {}
+    return {"structure": {name: {"mean": value} for name, value in found.to_dict().items()}}
 
 
 def save_confusion(run: Run, confusion: Any) -> None:

@@ -57,7 +57,9 @@ class Job:
         if warning := _searched_elsewhere(self.plan.preset, self.labels):
             notes.append(warning)
         if self.options.score and self.labels is None:
-            notes.append("no labels, so nothing is scored (--labels or --label-column names them)")
+            notes.append(
+                "no labels, so nothing is classified (--labels or --label-column names them)"
+            )
         return [*notes, *self.unscored, *self.budget.notes]
 
     @property

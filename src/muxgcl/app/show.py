@@ -16,6 +16,9 @@ MEASURES = {
     "ari": "ARI",
     "auc": "AUC",
     "ap": "average precision",
+    "structure": "structure",
+    "stability": "stability",
+    "modularity": "modularity",
 }
 PERCENT = ("accuracy", "macro_f1")
 OPTIMISTIC = "optimistic: the epoch was chosen on test nodes"

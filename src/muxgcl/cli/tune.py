@@ -33,6 +33,7 @@ class By(StrEnum):
     """What settings are chosen by."""
 
     labels = "labels"
+    structure = "structure"
     links = "links"
 
 
@@ -61,8 +62,9 @@ def tune(
     by: Annotated[
         By | None,
         typer.Option(
-            help="labels: accuracy in the development half. links: hidden edges, no labels needed. "
-            "By default labels where the graph has any."
+            help="labels: accuracy in the development half. structure: stable clusters that edges "
+            "know of; links: hidden edges; both need no labels. By default labels where the graph "
+            "has any, else structure."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Trainings per trial, each with another seed.")] = 1,
@@ -98,7 +100,7 @@ def tune(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Search for good settings for GRAPH, by labels of its development half or by hidden edges.
+    """Search for good settings for GRAPH, by labels of its development half or without labels.
 
     The development half is a fixed half of the labelled nodes. The labels of the other half are
     never read; the scores of `muxgcl run` are measured there. The first trial is what
@@ -136,7 +138,7 @@ def tune(
         splits=splits,
         split_seed=split_seed,
     )
-    kind = "labels" if isinstance(measure, tuning.ByLabels) else "links"
+    kind = measure.name
     file = study or Path("runs") / f"{where.dataset}-{method}-by-{kind}.study"
     name = str(study) if study else f"{where.dataset}-{method}-by-{kind}"
     best_file = out or file.with_suffix(".toml")

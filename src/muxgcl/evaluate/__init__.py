@@ -22,6 +22,7 @@ from muxgcl.evaluate.splits import (
     random_split,
 )
 from muxgcl.evaluate.statistics import Difference, Summary, paired_difference, summarise
+from muxgcl.evaluate.unlabelled import Structure, structure
 from muxgcl.evaluate.verdict import Verdict, verdict
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "ProbeResult",
     "Split",
     "SplitScore",
+    "Structure",
     "Summary",
     "Verdict",
     "among",
@@ -60,6 +62,7 @@ __all__ = [
     "random_split",
     "raw_features",
     "report_half",
+    "structure",
     "summarise",
     "verdict",
 ]

@@ -1,11 +1,13 @@
-"""A graph's features and propagation as numpy and scipy hold them, for controls and measures."""
+"""A graph's features, edges and propagation as numpy and scipy hold them, for what is measured."""
 
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 from torch import Tensor
 
-from muxgcl.graph import Features
+from muxgcl.graph import Features, Graph
+from muxgcl.shapes import Array
 from muxgcl.sparse import Csr
 
 
@@ -19,3 +21,10 @@ def scipy_rows(matrix: Csr) -> Any:
     places = (part.cpu().numpy() for part in (matrix.col, matrix.rowptr))
     shape = (matrix.rows, matrix.columns)
     return sparse.csr_array((matrix.value.cpu().numpy(), *places), shape=shape)
+
+
+def edges_of(graph: Graph) -> Array:
+    """Edges without self-loops, [2, e], in both directions."""
+    adjacency = graph.adjacency
+    edges = np.stack([adjacency.row.cpu().numpy(), adjacency.col.cpu().numpy()])
+    return np.asarray(edges[:, edges[0] != edges[1]])

@@ -9,11 +9,20 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import Split, development_hash, development_splits, link_prediction, probe
+from muxgcl.evaluate import (
+    Split,
+    Structure,
+    development_hash,
+    development_splits,
+    link_prediction,
+    probe,
+    structure,
+)
 from muxgcl.evaluate.arrays import Labels, Rows
 from muxgcl.evaluate.controls import MAJORITY, majority
 from muxgcl.evaluate.development import development_labels
 from muxgcl.evaluate.probe import ProbeResult
+from muxgcl.evaluate.unlabelled import CLUSTERS
 from muxgcl.graph import Graph
 from muxgcl.io.load import Loaded
 from muxgcl.runs.control_scores import control_tables
@@ -21,6 +30,7 @@ from muxgcl.runs.fit import fit
 from muxgcl.runs.held_out import SHARE, without_links
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.scipy_tables import edges_of
 from muxgcl.runs.scoring import MOST_SPLITS, labels_of
 
 MOST_SEEDS = 10_000
@@ -33,6 +43,7 @@ Accuracies = list[list[float]]  # by seed and split, in percent
 class Measure(Protocol):
     """Trains and judges; the first of its figures is what settings are chosen by."""
 
+    name: ClassVar[str]  # as `--by` has it
     figures: ClassVar[tuple[str, ...]]
     words: str  # what it looks at
     mark: str  # of all that its figures depend on, apart from the graph and the settings
@@ -49,6 +60,7 @@ class ByLabels:
     `splits` are those of `development_splits`: C is chosen on val, the accuracy is that on test.
     """
 
+    name: ClassVar[str] = "labels"
     figures: ClassVar[tuple[str, ...]] = ("development_accuracy",)
 
     def __init__(self, graph: Graph, y: Labels, splits: Sequence[Split], *, seeds: int = 1) -> None:
@@ -95,6 +107,7 @@ class ByLabels:
 class ByLinks:
     """AUC and average precision of hidden edges against pairs without an edge; no labels."""
 
+    name: ClassVar[str] = "links"
     figures: ClassVar[tuple[str, ...]] = ("auc", "ap")
 
     def __init__(self, loaded: Loaded, *, seeds: int = 1) -> None:
@@ -116,6 +129,42 @@ class ByLinks:
         return {"auc": auc, "ap": ap}
 
 
+class ByStructure:
+    """Stable clusters that edges know of (`muxgcl.evaluate.unlabelled`); no labels."""
+
+    name: ClassVar[str] = "structure"
+    figures: ClassVar[tuple[str, ...]] = Structure.FIGURES
+
+    def __init__(self, graph: Graph, *, seeds: int = 1) -> None:
+        self.graph, self.seeds = graph, seeds
+        self.words = "structure: how stable clusters are, and how many edges lie inside them"
+        self.mark = digest("structure", seeds)
+        if not self.suits(graph):
+            raise UserError(
+                f"structure needs edges and at least {2 * CLUSTERS} nodes, got "
+                f"{edges_of(graph).shape[1] // 2} edges and {graph.num_nodes} nodes; "
+                "--by links may do"
+            )
+
+    @staticmethod
+    def suits(graph: Graph) -> bool:
+        """Whether there can be clusters that edges know of."""
+        return graph.num_nodes >= 2 * CLUSTERS and edges_of(graph).size > 0
+
+    def __call__(
+        self, plan: Plan, *, cache: Path | None = None, on_block: OnBlock | None = None
+    ) -> dict[str, float]:
+        """The mean over all seeds."""
+        edges = edges_of(self.graph)
+        found = []
+        for seed in range(FIRST_SEED, FIRST_SEED + self.seeds):
+            judged = structure(_train(plan, self.graph, seed, cache, on_block), edges)
+            if judged is None:
+                raise UserError("expected an embedding of two columns at least")
+            found.append([judged.to_dict()[name] for name in self.figures])
+        return dict(zip(self.figures, np.mean(found, axis=0).tolist(), strict=True))
+
+
 def measure_of(
     loaded: Loaded,
     graph: Graph,
@@ -125,7 +174,7 @@ def measure_of(
     splits: int = 20,
     split_seed: int = 0,
 ) -> Measure:
-    """By labels where there are any, else by links, unless one is asked for."""
+    """By labels where there are any, else by structure, or links in a tiny graph."""
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
     if not 1 <= splits <= MOST_SPLITS:
@@ -135,9 +184,11 @@ def measure_of(
     y = labels_of(loaded.tensors)
     if by == "labels" and y is None:
         raise UserError(
-            "this graph has no labels: --label-column or --labels names them, --by links chooses "
-            "settings without them"
+            "this graph has no labels: --label-column or --labels names them, --by structure "
+            "chooses settings without them"
         )
+    if by == "structure" or (by is None and y is None and ByStructure.suits(graph)):
+        return ByStructure(graph, seeds=seeds)
     if by == "links" or y is None:
         return ByLinks(loaded, seeds=seeds)
     return ByLabels(graph, y, development_splits(y, splits, split_seed), seeds=seeds)
