@@ -5,6 +5,10 @@ class, trains `mux-hop` as `auto` has it with some settings changed, and reads e
 with several weights of its scales. Appends one JSON line a training.
 
     python benchmarks/noise.py --signals 0.05 0.08 --record records/noise.jsonl
+    python benchmarks/noise.py --signals 0.05 0.08 0.12 0.2 --agreement cora photo --record ...
+
+With `--agreement` nothing is trained: how far two halves of the features agree is measured, on the
+block models and on the named graphs.
 """
 
 import argparse
@@ -20,11 +24,13 @@ from muxgcl.augment import clean
 from muxgcl.evaluate import development_splits, probe
 from muxgcl.evaluate.development import development_labels
 from muxgcl.graph import Graph
+from muxgcl.io import open_dataset
 from muxgcl.io.files import append_lines
 from muxgcl.io.load import load
 from muxgcl.io.sbm import Sbm, make_sbm
 from muxgcl.nn.perceptron import spread
-from muxgcl.runs.auto import FOR_NOISE, settings_for
+from muxgcl.runs.agreement import agreement
+from muxgcl.runs.auto import FOR_NOISE, OF_FEATURES, settings_for
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.plan import Plan, build
@@ -44,7 +50,8 @@ WEIGHTS = {  # of scales 0, 1 and 2, of propagated features, of the features as 
     "equal": (1.0, 1.0, 1.0, 0.5, 0.5),
     "last": (0.0, 0.0, 1.0, 0.0, 0.0),
     "last, features": (0.0, 0.0, 1.0, 0.5, 0.0),
-    "a quarter of scale 0": (*FOR_NOISE["readout_weights"], 0.5, FOR_NOISE["readout_raw"]),
+    "a quarter of scale 0": (0.25, 0.75, 1.0, 0.5, 0.125),
+    "auto": (*FOR_NOISE["readout_weights"], *(FOR_NOISE[key] for key in OF_FEATURES)),
     "a tenth of scale 0": (0.1, 0.5, 1.0, 0.5, 0.05),
     "none of scale 0": (0.0, 0.5, 1.0, 0.5, 0.0),
     "none of scale 0, more features": (0.0, 0.5, 1.0, 1.0, 0.0),
@@ -61,6 +68,15 @@ def judged(tables: dict[str, Any], y: Any, splits: Any, device: Any) -> dict[str
     return found
 
 
+def agreed(graph: Graph, facts: dict[str, Any], record: Path) -> None:
+    """How far two halves of the features agree, for a few draws of halves."""
+    each = [found for seed in range(4) if (found := agreement(graph, 2, seed)) is not None]
+    shares = [round(before / after, 4) for before, after in each]
+    row = {"kind": "agreement", **facts, "pairs": each, "shares": shares, "commit": commit()}
+    append_lines(record, [row])
+    print(facts, shares, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--signals", type=float, nargs="+", default=[0.05, 0.08])
@@ -70,23 +86,36 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--sample", type=int, help="nodes a step; by default all")
+    parser.add_argument("--agreement", nargs="*", metavar="GRAPH")
+    parser.add_argument("--data-root", type=Path)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--record", type=Path, required=True)
     args = parser.parse_args()
     device = pick_device(args.device)
+    for name in args.agreement or ():
+        graph = Graph.from_data(open_dataset(name, args.data_root))
+        agreed(graph, {"dataset": name}, args.record)
     for signal in args.signals:
         model = Sbm(nodes=args.nodes, classes=args.classes, signal=signal)
         with tempfile.TemporaryDirectory() as folder:
             make_sbm(Path(folder) / "sbm", model)
             data = load(Path(folder) / "sbm").tensors
             graph, labels = Graph.from_data(data).to(device), data.y.numpy()
+        facts: dict[str, Any] = {"nodes": args.nodes, "classes": args.classes, "signal": signal}
+        if args.agreement is not None:
+            agreed(graph, facts, args.record)
+            continue
         sizes = (graph.num_nodes, graph.num_features, len(graph.adjacency.col))
         y, splits = development_labels(labels), development_splits(labels, args.splits, 4000)
         hat = graph.adjacency.propagation()
         with torch.no_grad():
             x = [normalize(t, dim=1) for t in spread(hat, graph.dense_features(), 3)]
-        facts = {"kind": "noise", "nodes": args.nodes, "classes": args.classes, "signal": signal}
-        facts |= {"splits": args.splits, "device": device_name(device), "commit": commit()}
+        facts |= {
+            "kind": "noise",
+            "splits": args.splits,
+            "device": device_name(device),
+            "commit": commit(),
+        }
         controls = {f"A^{k} X": table for k, table in enumerate(x)}
         controls["side by side"] = torch.cat(x[:3], 1)
         row = {**facts, "training": "none", "accuracy": judged(controls, y, splits, device)}

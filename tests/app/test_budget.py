@@ -63,7 +63,7 @@ def test_a_training_beyond_patience_samples_and_says_so() -> None:
     assert found.plan.anchors in (100, 50, 20)
     why, how, told = found.notes
     assert why.startswith(f"each step contrasts {found.plan.anchors} nodes: the exact contrast")
-    assert how == "a sample learns faster with zero_bias = true, fanout = 5"
+    assert how == "settings that suit a sample: zero_bias = true, fanout = 5"
     assert told == str(found.cost)
     assert asdict(found.plan.settings) == asdict(plan().settings) | {
         "zero_bias": True,

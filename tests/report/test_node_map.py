@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from report_cases import NAMES, bare_record, run_record
+from sklearn.manifold import trustworthiness
 
 from muxgcl.report import node_map as nodes
 from muxgcl.report import project as layout
@@ -38,6 +39,17 @@ def test_tsne_keeps_groups_together() -> None:
     places = layout.maps(record.embedding)[1].places
     distance = np.linalg.norm(places[:, None] - places, axis=-1) + 9 * np.eye(len(places))
     assert (record.labels[distance.argmin(1)] == record.labels).mean() > 0.98
+
+
+@pytest.mark.parametrize(("n", "steps"), [(240, 500), (1_100, 400)])
+def test_tsne_of_many_nodes_takes_fewer_steps_and_keeps_all_neighbourhoods(
+    n: int, steps: int
+) -> None:
+    angle = np.linspace(0, 2 * np.pi, n, endpoint=False)
+    ring = np.stack([np.cos(angle), np.sin(angle), np.full(n, 0.3)], 1).astype(np.float32)
+    tsne = layout.maps(ring)[1]
+    assert f"{steps} steps" in tsne.note
+    assert trustworthiness(ring, tsne.places, n_neighbors=10) > 0.995
 
 
 def test_nodes_beyond_the_tsne_sample_stand_among_their_nearest_of_it(
@@ -126,12 +138,21 @@ class TestPayload:
         assert stage["names"] == ["0", "1", "2"]
         assert gap["names"] == ["False", "True"]
 
-    def test_clusters_of_clear_groups_are_the_groups(self) -> None:
-        record = run_record()
+    @pytest.mark.parametrize("width", [16, 200])
+    def test_clusters_of_clear_groups_are_the_groups(self, width: int) -> None:
+        record = run_record(240, width)
         column = nodes.payload(record)["columns"][1]
         assert column["name"] == "k-means cluster (k = 4)"
         codes = unpack(column["codes"], "<u2")
         assert len(set(zip(codes.tolist(), record.labels.tolist(), strict=True))) == 4
+
+    def test_of_wide_rows_each_is_nearest_to_the_mean_of_its_own_cluster(self) -> None:
+        rows = np.random.default_rng(0).normal(size=(400, 300))  # no groups, no main directions
+        clusters = nodes.shown(run_record(400, embedding=rows.astype(np.float32))).clusters
+        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        means = np.stack([unit[clusters == k].mean(0) for k in range(4)])
+        distance = np.linalg.norm(unit[:, None] - means, axis=-1)
+        assert (distance.argmin(1) == clusters).all()
 
     @pytest.mark.parametrize("width", [16, 200])
     def test_nearest_nodes_are_those_of_the_exact_cosines(self, width: int) -> None:

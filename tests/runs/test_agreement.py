@@ -99,6 +99,8 @@ def test_settings_of_noise_fit_the_hops_that_auto_has() -> None:
 def test_a_table_of_features_that_is_left_out_stays_out(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = Graph.from_data(planted(nodes=60))
     monkeypatch.setattr("muxgcl.runs.auto.agreement", lambda graph, hops: (0.0, 1.0))
-    assert hop_settings(graph)[0]["readout_raw"] == FOR_NOISE["readout_raw"]
+    for key in ("readout_features", "readout_raw"):
+        assert hop_settings(graph)[0][key] == FOR_NOISE[key]
     monkeypatch.setattr("muxgcl.runs.auto.FEATURE_BYTES", 0)
-    assert hop_settings(graph)[0]["readout_raw"] == 0.0
+    for key in ("readout_features", "readout_raw"):
+        assert hop_settings(graph)[0][key] == 0.0

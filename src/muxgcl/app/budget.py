@@ -102,7 +102,7 @@ def _sampled(
         plan = replace(plan, settings=replace(plan.settings, **changes))
         chosen = cost.choose_sampling(plan, graph, rates, exact=False, brief=brief)
         told = ", ".join(f"{key} = {json.dumps(value)}" for key, value in changes.items())
-        notes = [f"a sample learns faster with {told}"]
+        notes = [f"settings that suit a sample: {told}"]
     size = chosen.sampling.anchors
     why = f"each step contrasts {size:,} nodes: {reason} ({way_out} contrasts all of them)"
     plan = replace(plan, anchors=size, keys=chosen.sampling.keys)

@@ -1,6 +1,7 @@
 """`muxgcl methods` and `muxgcl datasets`: what there is."""
 
 import json
+import re
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from muxgcl.app.options import RunOptions
 from muxgcl.app.screen import console
 from muxgcl.cli.app import app
 from muxgcl.cli.file_options import DataRoot
@@ -23,6 +25,8 @@ app.add_typer(datasets, name="datasets")
 
 
 DEFAULT = Sbm()
+COUNTS = ("nodes", "edges", "features", "classes")
+LINK = re.compile(r", https://\S+")
 
 
 class Kind(StrEnum):
@@ -47,11 +51,16 @@ def methods(as_json: Json = False) -> None:
         print(json.dumps({"methods": rows}))
         return
     table = Table(box=None, header_style="bold")
-    for title in ("method", "paper", "cost", "in a sentence"):
+    table.add_column("method", no_wrap=True)
+    for title in ("paper", "cost", "in a sentence"):
         table.add_column(title, overflow="fold")
     for row in rows:
-        table.add_row(*row.values())
+        table.add_row(row["method"], LINK.sub("", row["paper"]), row["cost"], row["summary"])
     Console().print(table)
+    console.print(
+        f"default: {RunOptions().method}. cost: how time grows with the number of nodes; what is "
+        "quadratic can contrast a sample (--anchors). Links to the papers: --json"
+    )
 
 
 @datasets.callback(invoke_without_command=True)
@@ -78,21 +87,21 @@ def list_datasets(
         print(json.dumps({"datasets": rows}))
         return
     table = Table(box=None, header_style="bold")
-    for title in (
-        "dataset",
-        "nodes",
-        "edges (both ways)",
-        "features",
-        "classes",
-        "at hand",
-        "what it is",
-    ):
-        table.add_column(title, justify="right" if title in rows[0] else "left", overflow="fold")
+    table.add_column("dataset", no_wrap=True)
+    for title in COUNTS:
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("at hand", no_wrap=True)
+    table.add_column("what it is", overflow="fold")
     for row in rows:
         place = "packaged" if row["packaged"] else "yes" if row["at_hand"] else "no"
-        counts = [f"{row[key]:,}" for key in ("nodes", "edges", "features", "classes")]
-        table.add_row(str(row["dataset"]), *counts, place, str(row["title"]))
+        counts = [f"{row[key]:,}" for key in COUNTS]
+        what = str(row["title"]).partition(": ")[2]
+        table.add_row(str(row["dataset"]), *counts, place, what)
     Console().print(table)
+    console.print(
+        "edges: both ways. no: the first run downloads it, or looks for its files in --data-root. "
+        "Also: folders of the Open Graph Benchmark, and muxgcl datasets make sbm"
+    )
 
 
 @datasets.command()

@@ -7,6 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from sklearn.cluster import KMeans
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
@@ -15,6 +17,8 @@ from muxgcl.evaluate.arrays import Edges, Index, Labels, Rows, single_unit_rows,
 from muxgcl.report.palette import CATEGORIES, RAMP
 from muxgcl.report.project import Map, maps
 from muxgcl.report.record import Column, RunRecord
+
+Narrow = Float[np.ndarray, "n w"]
 
 MOST_NODES = 30_000  # that a browser moves smoothly; of a larger graph a sample is shown
 MOST_EDGES = 500_000
@@ -26,9 +30,13 @@ NONE = 0xFFFF  # the code of a value that is missing
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The nodes on the map, by their place in the graph, with what is worked out for them."""
+    """The nodes on the map, by their place in the graph, with what is worked out for them.
+
+    `rows` has their embeddings at length one; wide ones are narrower there, see `_narrow`.
+    """
 
     index: Index
+    rows: Narrow
     maps: list[Map]
     clusters: Labels
 
@@ -39,10 +47,29 @@ def shown(record: RunRecord, most: int = MOST_NODES) -> Shown:
     assert record.embedding is not None
     n = len(record.embedding)
     index = np.sort(np.random.default_rng(0).permutation(n)[:most])
-    rows = record.embedding[index]
+    whole = record.embedding[index]
+    rows = _narrow(single_unit_rows(whole))
     with threadpool_limits(1):  # threads that share a core stall
-        clusters = assign(rows, distinct(rows, cluster_count(record)))
-    return Shown(index, maps(rows), clusters)
+        clusters = _clusters(whole, rows, distinct(whole, cluster_count(record)))
+    return Shown(index, rows, maps(whole), clusters)
+
+
+def _narrow(unit: Rows) -> Narrow:
+    """Rows whose products are nearly those of the given ones, `VECTOR_WIDTH` wide at most."""
+    if unit.shape[1] <= VECTOR_WIDTH:
+        return unit
+    # main directions, neither centred nor scaled again: nothing keeps the products as well
+    return np.asarray(unit @ randomized_svd(unit, VECTOR_WIDTH, random_state=0)[2].T)
+
+
+def _clusters(whole: Rows, narrow: Narrow, count: int) -> Labels:
+    """k-means; the starts on wide rows are compared on narrow ones, the best goes on with all."""
+    if narrow.shape[1] == whole.shape[1]:
+        return assign(whole, count)
+    unit, groups = single_unit_rows(whole), assign(narrow, count)
+    centres = np.stack([unit[groups == group].mean(0) for group in np.unique(groups)])
+    found = KMeans(len(centres), init=centres, n_init=1).fit_predict(unit)
+    return np.asarray(found, np.int64)
 
 
 def distinct(rows: Rows, most: int) -> int:
@@ -80,7 +107,7 @@ def payload(record: RunRecord) -> dict[str, Any]:
         "maps": [packed_map(found) for found in nodes.maps],
         "columns": columns,
         "leftOut": left_out,
-        "vectors": _vectors(record.embedding[nodes.index]),
+        "vectors": _vectors(record.embedding[nodes.index], nodes.rows),
         "edges": None if record.edge_index is None else _edges(record.edge_index, nodes.index),
         "palette": CATEGORIES,
         "ramp": RAMP,
@@ -171,15 +198,12 @@ def _within_budget(columns: Iterator[dict[str, Any]]) -> tuple[list[dict[str, An
 # vectors and edges -----------------------------------------------------------------------------
 
 
-def _vectors(embedding: Rows) -> dict[str, Any]:
-    """Rows whose products are nearly the embedding's cosines, one byte a number.
+def _vectors(embedding: Rows, rows: Narrow) -> dict[str, Any]:
+    """The narrow rows, one byte a number: their products are nearly the embedding's cosines.
 
     `error` is the largest, over the products of a few nodes with all.
     """
-    unit = rows = single_unit_rows(embedding)
-    if unit.shape[1] > VECTOR_WIDTH:
-        # main directions, neither centred nor scaled again: nothing keeps the products as well
-        rows = unit @ randomized_svd(unit, VECTOR_WIDTH, random_state=0)[2].T
+    unit = single_unit_rows(embedding)
     step = max(float(np.abs(rows).max()), 1e-12) / 127
     small = np.round(rows / step)
     few = np.random.default_rng(0).permutation(len(rows))[:50]
@@ -191,9 +215,11 @@ def _edges(edge_index: Edges, index: Index) -> str | None:
     """Each edge between two shown nodes once, or None where they are too many to send."""
     place = np.full(int(max(edge_index.max(initial=0), index.max())) + 1, -1)
     place[index] = np.arange(len(index))
-    ends = np.sort(place[edge_index], axis=0)
-    ends = np.unique(ends[:, (ends[0] >= 0) & (ends[0] < ends[1])], axis=1)
-    return _pack(ends.T, "<u2") if ends.shape[1] <= MOST_EDGES else None
+    low, high = np.sort(place[edge_index], axis=0)
+    inside = (low >= 0) & (low < high)
+    one_each = np.unique(low[inside] * len(index) + high[inside])
+    ends = np.stack(np.divmod(one_each, len(index)), 1)
+    return _pack(ends, "<u2") if len(ends) <= MOST_EDGES else None
 
 
 def _pack(values: Any, kind: str) -> str:

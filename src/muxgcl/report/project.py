@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,8 +17,8 @@ from muxgcl.evaluate.arrays import Rows, single_unit_rows
 Plane = Float[np.ndarray, "n 2"]
 
 TSNE_NODES = 3_000  # beyond them t-SNE would take minutes on a laptop
-TSNE_STEPS = 500
 TSNE_FEWEST = 8  # fewer nodes have no neighbourhoods to speak of
+TSNE_MANY = 1_000  # more nodes take seconds
 WIDTH = 32  # principal directions that t-SNE and UMAP start from
 
 
@@ -55,12 +56,13 @@ def _tsne(rows: Rows) -> Map:
     n = len(rows)
     chosen = np.sort(np.random.default_rng(0).permutation(n)[:TSNE_NODES])
     perplexity = min(30.0, (len(chosen) - 1) / 3)
-    tsne = TSNE(init="pca", perplexity=perplexity, max_iter=TSNE_STEPS, random_state=0)
+    steps = _tsne_steps(len(chosen))
+    tsne = TSNE(init="pca", perplexity=perplexity, random_state=0, **steps)
     with threadpool_limits(max(1, cpu_count() // 4)):  # threads that share a core stall
         places = tsne.fit_transform(rows[chosen])
     note = (
         "t-SNE: nodes that are alike lie together, so groups stand out; the gaps between groups "
-        f"and their sizes mean little. {TSNE_STEPS} steps"
+        f"and their sizes mean little. {steps['max_iter']} steps"
     )
     if n == len(chosen):
         return Map("t-SNE", f"{note}.", _in_square(places))
@@ -69,6 +71,17 @@ def _tsne(rows: Rows) -> Map:
         "three of these that are most like it."
     )
     return Map("t-SNE", note, _in_square(_among_neighbours(rows, chosen, places)))
+
+
+def _tsne_steps(n: int) -> dict[str, Any]:
+    """scikit-learn's settings; of many nodes fewer and longer steps, with coarser forces.
+
+    On Photo, Cora, CiteSeer and blobs the loss ended as low as after 500 of its own steps, in about
+    60% of the time. Steps twice as long as these threw some nodes far out.
+    """
+    if n <= TSNE_MANY:
+        return {"max_iter": 500}
+    return {"max_iter": 400, "angle": 0.8, "learning_rate": n / 12}
 
 
 def _among_neighbours(

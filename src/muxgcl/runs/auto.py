@@ -94,9 +94,11 @@ NOISY = 0.02
 FOR_NOISE: dict[str, Any] = {
     "norm": "batch",
     "anchors": "last",
-    "readout_weights": (0.25, 0.75, 1.0),
-    "readout_raw": 0.125,
+    "readout_weights": (0.1, 0.3, 1.0),
+    "readout_features": 1.0,
+    "readout_raw": 0.05,
 }
+OF_FEATURES = ("readout_features", "readout_raw")  # weights of blocks that may be too large
 NOISE = 0.1  # points by which two means may differ by chance
 SMALLEST_WIDTH = 64
 FEATURE_BYTES = 1 << 28  # of a table of features in the embedding, at most
@@ -150,7 +152,7 @@ def hop_settings(graph: Graph) -> tuple[dict[str, Any], list[Choice]]:
     if found is None or found[1] <= 0 or (share := found[0] / found[1]) >= NOISY:
         return settings, choices
     why = f"features look like noise: before hops their halves agree {share:.1%} as far as after"
-    wanted = FOR_NOISE | {"readout_raw": min(settings["readout_raw"], FOR_NOISE["readout_raw"])}
+    wanted = {k: v for k, v in FOR_NOISE.items() if k not in OF_FEATURES or settings[k] > 0}
     changed = {key: value for key, value in wanted.items() if settings[key] != value}
     kept = [choice for choice in choices if choice.key not in changed]
     return settings | changed, [*kept, *(Choice(k, v, why) for k, v in changed.items())]
@@ -190,7 +192,7 @@ def settings_for(
     for key in ("hidden", "width", "projection", "projection_out"):
         change(key, min(settings[key], most), f"the graph has {nodes:,} nodes")
     if 4 * nodes * features > FEATURE_BYTES:
-        for key in ("readout_features", "readout_raw"):
+        for key in OF_FEATURES:
             change(key, 0.0, "a table of features in the embedding would be too large")
     if entries <= nodes:
         change("affinity", "none", "the graph has no edges")
