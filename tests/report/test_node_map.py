@@ -154,6 +154,16 @@ class TestPayload:
         distance = np.linalg.norm(unit[:, None] - means, axis=-1)
         assert (distance.argmin(1) == clusters).all()
 
+    @pytest.mark.parametrize("kinds", [1, 3])
+    def test_wide_rows_have_no_more_clusters_than_there_are_different_ones(
+        self, kinds: int
+    ) -> None:
+        rows = np.random.default_rng(0).normal(size=(kinds, 200)).astype(np.float32)
+        which = np.arange(60) % kinds
+        clusters = nodes.shown(bare_record(embedding=rows[which])).clusters
+        assert len(set(zip(clusters.tolist(), which.tolist(), strict=True))) == kinds
+        assert set(clusters.tolist()) == set(range(kinds))
+
     @pytest.mark.parametrize("width", [16, 200])
     def test_nearest_nodes_are_those_of_the_exact_cosines(self, width: int) -> None:
         record = run_record(300, width)

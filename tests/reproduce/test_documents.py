@@ -205,17 +205,46 @@ def test_criteria_without_labels_are_ranked_against_accuracy(tmp_path: Path) -> 
     lines: list[dict[str, Any]] = [
         {
             "dataset": "photo",
-            "accuracy": {"late": value},
-            "label_free": dict.fromkeys(label_free.CRITERIA, value) | {"far": -value},
+            "method": "mux-hop",
+            "accuracy": {"late": value, "last": 9.0},
+            "label_free": dict.fromkeys(label_free.ROUGH, value) | {"far": -value},
         }
         for value in (1.0, 2.0, 4.0)
     ]
     lines.append({"dataset": "photo", "accuracy": {"late": 0.0}, "error": "failed"})
-    append_lines(tmp_path / "s.jsonl", lines)
-    table = label_free.label_free_table(tmp_path / "s.jsonl")
-    assert table.header == ["criterion", "Photo (3)"]
-    assert table.rows[0] == ["effective rank", "+1.00"]
-    assert ["cosine of random pairs", "-1.00"] in table.rows
+    append_lines(tmp_path / label_free.HOPS, lines)
+    others = [  # the smaller of the two falls where accuracy rises, though each of them rises once
+        {
+            **lines[0],
+            "method": "ggd",
+            "accuracy": {"last": one},
+            "label_free": dict.fromkeys(label_free.ROUGH, one) | both,
+        }
+        for one, both in (
+            (1.0, {"stability": 0.6, "modularity": 0.5}),
+            (2.0, {"stability": 0.4, "modularity": 0.9}),
+            (3.0, {"stability": 0.7, "modularity": 0.3}),
+        )
+    ]
+    append_lines(tmp_path / label_free.TUNED, others)
+    clustered, hops = label_free.tables(tmp_path)
+    assert hops.header == ["criterion", "Photo (3)"]
+    assert hops.rows[0] == ["effective rank", "+1.00"]
+    assert ["cosine of random pairs", "-1.00"] in hops.rows
+    assert clustered.header == ["criterion", "Photo (3)"]
+    assert clustered.rows[0] == ["structure: the smaller of the next two", "-1.00"]
+    assert clustered.rows[1] == ["stability of clusters", "+0.50"]
+
+
+def test_every_file_of_records_is_described() -> None:
+    folder = ROOT / "records"
+    described = (folder / "README.md").read_text(encoding="utf-8")
+    missing = [
+        file.name
+        for file in folder.glob("*.jsonl")
+        if f"`{file.name}`" not in described and not file.name.endswith("-search.jsonl")
+    ]
+    assert missing == []
 
 
 def test_a_cell_more_than_a_point_short_of_the_paper_is_listed(tmp_path: Path) -> None:

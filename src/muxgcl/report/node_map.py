@@ -7,18 +7,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
-from sklearn.cluster import KMeans
-from sklearn.utils.extmath import randomized_svd
-from threadpoolctl import threadpool_limits
 
-from muxgcl.evaluate import assign
-from muxgcl.evaluate.arrays import Edges, Index, Labels, Rows, single_unit_rows, unit_rows
+from muxgcl.evaluate.arrays import Edges, Index, Labels, Rows, single_unit_rows
+from muxgcl.report.clusters import Narrow, clustered, narrowed
 from muxgcl.report.palette import CATEGORIES, RAMP
 from muxgcl.report.project import Map, maps
 from muxgcl.report.record import Column, RunRecord
-
-Narrow = Float[np.ndarray, "n w"]
 
 MOST_NODES = 30_000  # that a browser moves smoothly; of a larger graph a sample is shown
 MOST_EDGES = 500_000
@@ -32,7 +26,7 @@ NONE = 0xFFFF  # the code of a value that is missing
 class Shown:
     """The nodes on the map, by their place in the graph, with what is worked out for them.
 
-    `rows` has their embeddings at length one; wide ones are narrower there, see `_narrow`.
+    `rows` has their embeddings at length one; wide ones are narrower there, see `narrowed`.
     """
 
     index: Index
@@ -48,39 +42,8 @@ def shown(record: RunRecord, most: int = MOST_NODES) -> Shown:
     n = len(record.embedding)
     index = np.sort(np.random.default_rng(0).permutation(n)[:most])
     whole = record.embedding[index]
-    rows = _narrow(single_unit_rows(whole))
-    with threadpool_limits(1):  # threads that share a core stall
-        clusters = _clusters(whole, rows, distinct(whole, cluster_count(record)))
-    return Shown(index, rows, maps(whole), clusters)
-
-
-def _narrow(unit: Rows) -> Narrow:
-    """Rows whose products are nearly those of the given ones, `VECTOR_WIDTH` wide at most."""
-    if unit.shape[1] <= VECTOR_WIDTH:
-        return unit
-    # main directions, neither centred nor scaled again: nothing keeps the products as well
-    return np.asarray(unit @ randomized_svd(unit, VECTOR_WIDTH, random_state=0)[2].T)
-
-
-def _clusters(whole: Rows, narrow: Narrow, count: int) -> Labels:
-    """k-means; the starts on wide rows are compared on narrow ones, the best goes on with all."""
-    if narrow.shape[1] == whole.shape[1]:
-        return assign(whole, count)
-    unit, groups = single_unit_rows(whole), assign(narrow, count)
-    centres = np.stack([unit[groups == group].mean(0) for group in np.unique(groups)])
-    found = KMeans(len(centres), init=centres, n_init=1).fit_predict(unit)
-    return np.asarray(found, np.int64)
-
-
-def distinct(rows: Rows, most: int) -> int:
-    """How many different directions there are, up to `most`: k-means can make no more clusters."""
-    seen: set[bytes] = set()
-    for start in range(0, len(rows), 256):
-        block: Rows = unit_rows(rows[start : start + 256]).round(6) + 0.0  # no -0
-        seen.update(row.tobytes() for row in block)
-        if len(seen) >= most:
-            return most
-    return len(seen)
+    rows = narrowed(single_unit_rows(whole), VECTOR_WIDTH)
+    return Shown(index, rows, maps(whole), clustered(whole, rows, cluster_count(record)))
 
 
 def cluster_count(record: RunRecord) -> int:

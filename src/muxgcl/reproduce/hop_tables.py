@@ -248,9 +248,9 @@ def _everyday(found: Found, asked: Hops, columns: Sequence[str], header: list[st
         [
             f"Measured on: {'; '.join(sorted(devices)) or DASH}. A step contrasts a sample of the "
             f"nodes, a quarter of them and {LARGEST_SAMPLE:,} at most, and rounds its products "
-            "where the processor has instructions for that. Settings are those of the table above, "
-            "chosen without this graph, but for the norm and the anchors of a sample (decision "
-            "11, which also tells what was seen before). "
+            "where the processor has instructions for that. Settings were chosen on the other four "
+            "graphs; norm and anchors of a sample on all five (decision 11, which also tells what "
+            "was seen before). "
             "How long whole runs take is in `docs/scale.md` (How far it goes). `best` contrasts "
             f"all nodes, on a GPU, with settings that were searched for on each graph. {PAIRED}"
         ],

@@ -49,9 +49,9 @@ def protocol_shift(found: Found, scope: Scope) -> Table:
         ["", "`holdout-all`", "`holdout`", "difference", "a random half, 95 %"],
         body,
         [
-            f"In {sum(within)} of {len(within)} rows the change of protocol moves the method by "
-            "less than 95 % of random halves of a split's test nodes would (last column). The same "
-            "embeddings, training nodes and C; `holdout` counts the test nodes of the report half, "
+            "If the test nodes of a split were halved at random, 95 % of halves would move the "
+            "score by at most the last column. The report half moves it by less in "
+            f"{sum(within)} of {len(within)} rows. The same embeddings, training nodes and C; `holdout` counts the test nodes of the report half, "
             f"`holdout-all` those of both halves.{_told(clear)}"
         ],
     )
