@@ -75,7 +75,7 @@ def test_notes_say_what_was_done_picked_and_left_out(loaded: Loaded, tmp_path: P
     notes = prepare(told, options, None, None).notes
     assert notes[0] == "three edges twice"
     assert any(note.startswith("epochs = ") or note.startswith("lr = ") for note in notes[1:])
-    missing = "no labels, so nothing is scored (--labels or --label-column names them)"
+    missing = "no labels, so nothing is classified (--labels or --label-column names them)"
     assert missing not in notes
     bare = unlabelled()
     assert prepare(bare, options, None, None).notes[-1] == missing

@@ -16,7 +16,7 @@ from stage_cases import SCORED as OPTIONS
 import muxgcl
 from muxgcl import LoadOptions, Observer, UserError
 from muxgcl.app import pipeline
-from muxgcl.evaluate import Verdict
+from muxgcl.evaluate import Verdict, structure
 from muxgcl.io import planted
 from muxgcl.runs.fit import Stopped
 from muxgcl.runs.folder import Run
@@ -263,8 +263,14 @@ def test_without_labels_what_was_asked_for_is_missing_and_said(tmp_path: Path) -
     assert not (tmp_path / "run").exists()
     heard = Heard()
     result = muxgcl.run(data, options, observer=heard)
-    assert (result.scores, result.verdict) == ({}, None)
-    assert any(note.startswith("no labels, so nothing is scored") for note in heard.of("note"))
+    assert result.verdict is None
+    figures = {name: part["mean"] for name, part in result.scores["structure"].items()}
+    judged = structure(result.embedding, data.edge_index.numpy())
+    assert judged is not None
+    assert figures == judged.to_dict()
+    kept = json.loads((tmp_path / "run" / "scores.json").read_text())
+    assert kept["structure"] == result.scores["structure"]
+    assert any(note.startswith("no labels, so nothing is classified") for note in heard.of("note"))
 
 
 def test_file_options_of_a_named_dataset_are_refused(tmp_path: Path) -> None:
