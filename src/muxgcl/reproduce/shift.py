@@ -51,8 +51,9 @@ def protocol_shift(found: Found, scope: Scope) -> Table:
         [
             "If the test nodes of a split were halved at random, 95 % of halves would move the "
             "score by at most the last column. The report half moves it by less in "
-            f"{sum(within)} of {len(within)} rows. The same embeddings, training nodes and C; `holdout` counts the test nodes of the report half, "
-            f"`holdout-all` those of both halves.{_told(clear)}"
+            f"{sum(within)} of {len(within)} rows. The same embeddings, training nodes and C; "
+            "`holdout` counts the test nodes of the report half, `holdout-all` those of both "
+            f"halves.{_told(clear)}"
         ],
     )
 
