@@ -264,12 +264,12 @@ def test_without_labels_what_was_asked_for_is_missing_and_said(tmp_path: Path) -
     heard = Heard()
     result = muxgcl.run(data, options, observer=heard)
     assert result.verdict is None
-    figures = {name: part["mean"] for name, part in result.scores["structure"].items()}
+    figures = {name: part["mean"] for name, part in result.scores["no labels"].items()}
     judged = structure(result.embedding, data.edge_index.numpy())
     assert judged is not None
     assert figures == judged.to_dict()
     kept = json.loads((tmp_path / "run" / "scores.json").read_text())
-    assert kept["structure"] == result.scores["structure"]
+    assert kept["no labels"] == result.scores["no labels"]
     assert any(note.startswith("no labels, so nothing is classified") for note in heard.of("note"))
 
 

@@ -68,7 +68,7 @@ def unlabelled_scores(z: Tensor, graph: Graph) -> dict[str, Any]:
     found = structure(z.numpy(), edges_of(graph))
     if found is None:
         return {}
-    return {"structure": {name: {"mean": value} for name, value in found.to_dict().items()}}
+    return {"no labels": {name: {"mean": value} for name, value in found.to_dict().items()}}
 
 
 def save_confusion(run: Run, confusion: Any) -> None:

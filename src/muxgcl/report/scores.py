@@ -33,7 +33,7 @@ PROTOCOLS = {
     "perfect agreement with the classes, 0 is chance.",
     "link": "A part of the edges was hidden; the embedding tells them from pairs without an edge. "
     "1 is perfect, 0.5 is chance.",
-    "structure": "Without labels: how far clusters by one half of the columns are those by the "
+    "no labels": "How far clusters by one half of the columns are those by the "
     "other (stability), and how many edges lie inside clusters beyond chance (modularity). "
     "Structure is the smaller of the two: 0 is chance, 1 the most. Compare settings of one graph "
     "by it.",
