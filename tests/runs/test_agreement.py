@@ -28,6 +28,7 @@ def test_it_is_the_formula_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = graph_of(x)
     a = np.arange(9), np.arange(9, 18)
     monkeypatch.setattr(module, "HALVINGS", 1)
+    monkeypatch.setattr(module, "BLOCK", 7)
     monkeypatch.setattr(np, "array_split", lambda *given: list(a))
     found = agreement(graph, 2)
     assert found is not None

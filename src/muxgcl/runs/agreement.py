@@ -24,6 +24,7 @@ from muxgcl.shapes import Array
 NODES, COLUMNS = 8192, 2048  # that are looked at, at most
 FEWEST = 16  # columns of features: halves of fewer say little
 HALVINGS = 4  # of the columns, the mean of which is taken
+BLOCK = 256  # rows that are propagated at a time
 
 
 def agreement(graph: Graph, hops: int, seed: int = 0) -> tuple[float, float] | None:
@@ -32,17 +33,22 @@ def agreement(graph: Graph, hops: int, seed: int = 0) -> tuple[float, float] | N
         return None
     chance = np.random.default_rng(seed)
     nodes = np.sort(chance.permutation(graph.num_nodes)[:NODES])
+    columns = np.sort(chance.permutation(graph.num_features)[:COLUMNS])
     table = features_table(graph.features)
     propagation = scipy_rows(graph.adjacency.propagation().matrix)
-    reach = propagation[nodes]
-    for _ in range(hops - 1):
-        reach = reach @ propagation
-    columns = chance.permutation(graph.num_features)[:COLUMNS]
-    halvings = [np.array_split(chance.permutation(columns), 2) for _ in range(HALVINGS)]
-    return _alike(table[nodes], halvings), _alike(reach @ table, halvings)
+    near, far = (np.empty((len(nodes), len(columns)), np.float32) for _ in range(2))
+    for start in range(0, len(nodes), BLOCK):  # hubs reach most nodes: a few rows at a time
+        some = slice(start, start + BLOCK)
+        reach = propagation[nodes[some]]
+        for _ in range(hops - 1):
+            reach = reach @ propagation
+        near[some], far[some] = (_dense(t[:, columns]) for t in (table[nodes[some]], reach @ table))
+    places = [chance.permutation(len(columns)) for _ in range(HALVINGS)]
+    halvings = [np.array_split(place, 2) for place in places]
+    return _alike(near, halvings), _alike(far, halvings)
 
 
-def _alike(table: Any, halvings: list[list[Array]]) -> float:
+def _alike(table: Array, halvings: list[list[Array]]) -> float:
     """How far halves of the columns agree on which rows are alike, in the mean."""
     found = []
     for halves in halvings:
@@ -52,11 +58,14 @@ def _alike(table: Any, halvings: list[list[Array]]) -> float:
     return float(np.mean(found))
 
 
-def _centred(table: Any) -> Array:
-    """Unit rows, their mean removed; the table may be sparse."""
-    dense: Array = np.asarray(table.toarray() if sparse.issparse(table) else table, np.float32)
-    dense = dense / np.maximum(np.linalg.norm(dense, axis=1, keepdims=True), 1e-12)
-    return np.asarray(dense - dense.mean(0))
+def _dense(table: Any) -> Array:
+    return np.asarray(table.toarray() if sparse.issparse(table) else table)
+
+
+def _centred(table: Array) -> Array:
+    """Unit rows, their mean removed."""
+    unit = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
+    return np.asarray(unit - unit.mean(0))
 
 
 def _shared(one: Array, two: Array) -> float:
