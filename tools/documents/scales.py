@@ -23,6 +23,7 @@ GRAPHS = {  # that whole runs were timed on, by what follows `muxgcl run`
     "pubmed": "PubMed, 19,717 nodes",
     FILES: "CSV files, 18,333 nodes, 6,805 columns",
     "sbm-100000": "block model, 100,000 nodes",
+    "sbm-noisy-10000": "block model, noisy words, 10,000 nodes",
 }
 
 
