@@ -151,7 +151,8 @@ def hop_settings(graph: Graph) -> tuple[dict[str, Any], list[Choice]]:
     found = agreement(graph, settings["hops"])
     if found is None or found[1] <= 0 or (share := found[0] / found[1]) >= NOISY:
         return settings, choices
-    why = f"features look like noise: before hops their halves agree {max(share, 0):.1%} as far as after"
+    share = max(share, 0.0)  # chance may put it a little below
+    why = f"features look like noise: before hops their halves agree {share:.1%} as far as after"
     wanted = {k: v for k, v in FOR_NOISE.items() if k not in OF_FEATURES or settings[k] > 0}
     changed = {key: value for key, value in wanted.items() if settings[key] != value}
     kept = [choice for choice in choices if choice.key not in changed]
