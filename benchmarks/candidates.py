@@ -1,16 +1,18 @@
-"""Train listed settings of mux-hop on several graphs, by labels of the development half alone.
+"""Train listed settings on several graphs, by labels of the development half alone.
 
     python benchmarks/candidates.py general --device cuda --record records/general-search.jsonl
     python benchmarks/candidates.py sampled --device cuda --record records/sampled-search.jsonl
     python benchmarks/candidates.py fanout --device cpu --record records/fanout-search.jsonl
     python benchmarks/candidates.py short --device cpu --record records/short-search.jsonl
     python benchmarks/candidates.py everyday --device cpu --record records/everyday-search.jsonl
+    python benchmarks/candidates.py layers --device cuda --record records/layers-search.jsonl
 
 `general` asks which settings suit any graph: each candidate is trained on all five, and `auto`
 takes the one that is best on average. `sampled` asks what a small sample of nodes a step needs to
 learn soon: norms, widths and sizes of the sample, judged several times on the way. `fanout` lets
 its nodes look at some of their neighbours. `short` compares what `auto` has for an exact training
 with settings for a short sampled one. `everyday` is `general` for a CPU, where steps sample nodes.
+All of these train mux-hop; `layers` is `general` for mux-gcl and grace.
 Appends one JSON line a look; what is recorded is not trained again.
 """
 
@@ -27,8 +29,9 @@ from typing import Any
 SPLIT_SEED, FIRST_SEED = 4000, 400  # those of the search
 GRAPHS = ("pubmed", "computers", "photo", "citeseer", "cora")
 SMALL = ("cora", "citeseer")
+BY_LAYERS = ("mux-gcl", "grace")
 
-Job = dict[str, Any]  # dataset, preset, settings, anchors, seed, looks
+Job = dict[str, Any]  # method, dataset, preset, settings, anchors, seed, looks
 
 
 def half(fourth: dict[str, tuple[Any, Any]]) -> Iterator[dict[str, Any]]:
@@ -119,12 +122,29 @@ def short() -> Iterator[Job]:
         yield job(name, "default", common | changes, 512, FIRST_SEED, (300,))
 
 
+def layers() -> Iterator[Job]:
+    """What suits every graph where the network is inside the propagation."""
+    drops = (
+        {"drop_edges": (0.3, 0.5), "mask_features": (0.1, 0.1)},
+        {"drop_edges": (0.4, 0.5), "mask_features": (0.3, 0.4)},
+        {"drop_edges": (0.6, 0.7), "mask_features": (0.5, 0.5)},
+    )
+    for method, drop, temperature, name in product(BY_LAYERS, drops, (0.3, 0.5), GRAPHS):
+        width = 512 if name in SMALL else 256
+        widths = {"width": width, "projection": width, "projection_out": 128}
+        changes = {**drop, "temperature": temperature, **widths, **length(name)}
+        for seed in seeds(name):
+            epochs = length(name)["epochs"]
+            yield job(name, "default", changes, None, seed, (epochs,), method)
+
+
 DESIGNS = {
     "general": general,
     "sampled": sampled,
     "fanout": fanout,
     "short": short,
     "everyday": everyday,
+    "layers": layers,
 }
 
 
@@ -135,9 +155,11 @@ def job(
     anchors: int | None,
     seed: int,
     looks: tuple[int, ...],
+    method: str = "mux-hop",
 ) -> Job:
     """One training: what preset `best` has for a graph, changed."""
     return {
+        "method": method,
         "dataset": dataset,
         "like": like,
         "changes": changes,
@@ -150,7 +172,8 @@ def job(
 def name_of(row: Job) -> str:
     """What tells one training from another."""
     keys = ("dataset", "like", "changes", "anchors", "seed")
-    return json.dumps([row[key] for key in keys], sort_keys=True)
+    method = row.get("method", "mux-hop")  # which early records do not name
+    return json.dumps([method, *(row[key] for key in keys)], sort_keys=True)
 
 
 def train(todo: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -172,9 +195,9 @@ def train(todo: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     device = pick_device(args.device)
     graph, labels = Graph.from_data(data).to(device), data.y.numpy()
     y, splits = development_labels(labels), development_splits(labels, args.splits, SPLIT_SEED)
-    settings = preset("mux-hop", "best", todo["like"]) | todo["changes"]
+    settings = preset(todo["method"], "best", todo["like"]) | todo["changes"]
     given = {"seed": todo["seed"], "device": args.device, "anchors": size, "keys": size}
-    plan = Plan.make("mux-hop", "best", name, settings, **given)
+    plan = Plan.make(todo["method"], "best", name, settings, **given)
     begin, spent = time.perf_counter(), 0.0
     with seeded(plan.seed, device), reused_memory(device):
         method = build(plan, graph, args.cache)
@@ -190,7 +213,7 @@ def train(todo: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             right = probe(table, y, splits, device=on).accuracies
             yield {
                 "kind": args.design,
-                **{key: todo[key] for key in ("dataset", "like", "changes", "anchors", "seed")},
+                **{key: todo[key] for key in todo if key != "looks"},
                 "epochs": trainer.epoch,
                 "accuracy": round(sum(right) / len(right), 4),
                 "seconds": round(so_far, 2),

@@ -281,7 +281,13 @@ START: dict[str, dict[str, list[Candidate]]] = {
         "small": [{}, {"width": 512, "projection": 512, "projection_out": 128}],
         "pubmed": [{}, {"epochs": 500}],
         "photo": [{}, {"epochs": 700}],
-        "computers": [{}, {"epochs": 700}],
+        "computers": [
+            {"epochs": 700},
+            {"epochs": 700, "width": 512, "projection": 512, "projection_out": 128},
+            {"epochs": 700, "scale_weights": (0.8, 0.1, 0.1)},
+            {"epochs": 700, "scale_weights": (0.5, 0.25, 0.25), "projection": 256},
+            {"epochs": 700, "activation": "prelu", "drop_edges": (0.5, 0.6)},
+        ],
     },
 }
 
