@@ -103,7 +103,10 @@ def make(kind: Kind, draw: int) -> Data:
                 target[mine] = chance.choice(there, len(mine), p=p)
     edges = np.stack([source, target])[:, source != target]
     index = np.unique(np.concatenate([edges, edges[::-1]], 1), axis=1)
-    return Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(index), y=torch.from_numpy(y))
+    data = Data(edge_index=torch.from_numpy(index), y=torch.from_numpy(y), num_nodes=kind.nodes)
+    if x is not None:
+        data.x = torch.from_numpy(x)
+    return data
 
 
 def _features(kind: Kind, chance: np.random.Generator, share: Any) -> tuple[Any, Any]:
@@ -113,7 +116,7 @@ def _features(kind: Kind, chance: np.random.Generator, share: Any) -> tuple[Any,
         return x, (x @ chance.standard_normal((COLUMNS, classes)) + np.log(share)).argmax(1)
     y = chance.choice(classes, n, p=share)
     if kind.features == "none":
-        return np.ones((n, 1), np.float32), y
+        return None, y
     if kind.features == "measured":
         centre = kind.signal * chance.standard_normal((classes, COLUMNS))
         return (centre[y] + chance.standard_normal((n, COLUMNS))).astype(np.float32), y

@@ -254,7 +254,7 @@ def test_structure_stands_beside_the_columns_where_it_is_asked_for() -> None:
     assert torch.equal(both.data.x, torch.cat([plain.data.x, torch.from_numpy(made)], 1))
     assert both.feature_names[:2] == ["age", "degree bin 0"]
     assert len(both.feature_names) == both.data.num_features
-    assert "16 bins of degree and 32 of position made from edges, beside the columns" in both.notes
+    assert "16 bins of degree and 288 of position made from edges, beside the columns" in both.notes
     assert torch.equal(load(RING, features=nodes, exclude="*").data.x, torch.from_numpy(made))
     assert torch.equal(load(RING).data.x, load(RING, structure=True).data.x)
 

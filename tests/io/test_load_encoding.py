@@ -12,6 +12,7 @@ import torch
 
 from muxgcl.errors import UserError
 from muxgcl.io.load import Encoding, Loaded, load
+from muxgcl.io.structure import NAMES
 
 
 def ring(nodes: int) -> torch.Tensor:
@@ -221,7 +222,7 @@ def test_an_encoding_without_columns_means_features_from_edges() -> None:
     graph = load(
         (ring(4), pd.DataFrame({"id": range(4), "age": [1.0, 2, 3, 4]})), encoding=Encoding()
     )
-    assert graph.data.x.shape == (4, 48)
+    assert graph.feature_names == NAMES
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from muxgcl.io.kinds import edge_kinds
 from muxgcl.io.leaks import identifiers, label_leaks
 from muxgcl.io.nodes import NodeTable, classes, joined_labels, no_numbers
 from muxgcl.io.safety import check_unicode, how_many, listed, quoted
-from muxgcl.io.structure import BINS, SIGNS, with_structure
+from muxgcl.io.structure import BINS, NAMES, with_structure
 from muxgcl.io.table import WIDE, to_dense
 from muxgcl.tensors import Tensors
 
@@ -97,7 +97,7 @@ def assemble(
         notes += rules
         if structure and (encoding.numbers or encoding.categories):
             encoding = replace(encoding, structure=True)
-    made = f"{BINS} bins of degree and {SIGNS} of position made from edges"
+    made = f"{BINS} bins of degree and {len(NAMES) - BINS} of position made from edges"
     if encoding.numbers or encoding.categories:
         data.x, gaps = encode(nodes, encoding)
         notes += gaps
