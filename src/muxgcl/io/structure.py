@@ -1,9 +1,9 @@
 """Features of a graph that brings none, or beside its own: degree and position, from edges alone.
 
-Degree: one of 16 bins, each twice as wide as the last. Position: every node is given signs by a hash
-of its id, and a node's position is the average of signs some steps around it, less the average over
-all nodes, scaled to unit length: 96 signs for each of 4, 16 and 48 steps. Nodes that share
-neighbours, or a part of the graph, lie close; FastRP is alike (<https://arxiv.org/abs/1908.11512>).
+Degree: one of 16 bins, each twice as wide as the last. Position: every node is given signs by a
+hash of its id, and a node's position is the average of signs some steps around it, less the average
+over all nodes, scaled to unit length: 96 signs for each of 4, 16 and 48 steps. Nodes that share
+neighbours, or a part of the graph, lie close, as in FastRP (<https://arxiv.org/abs/1908.11512>).
 Both depend on edges and on ids alone: the same graph gives the same features everywhere.
 """
 
