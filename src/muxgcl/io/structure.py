@@ -56,7 +56,8 @@ def _position(
         position[np.abs(position) <= ROUNDING * largest] = 0
         position /= np.abs(position).max(initial=0) or 1
     length = np.linalg.norm(position, axis=1, keepdims=True)
-    return position / np.where(length > 0, length, 1)
+    position /= np.where(length > 0, length, 1)
+    return position
 
 
 NAMES = [
