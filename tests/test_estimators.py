@@ -22,6 +22,7 @@ from muxgcl.evaluate.statistics import Difference
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.io.load import load
+from muxgcl.io.structure import NAMES
 
 TINY = {"width": 8, "projection": 8, "projection_out": 8}
 LAST = {"hidden": 8, "readout": "last", "readout_weights": (), "readout_features": 0.0}
@@ -159,7 +160,7 @@ def test_what_load_returned_is_taken_as_it_is(graph: Data) -> None:
 def test_a_graph_without_features_gets_those_that_load_makes(graph: Data) -> None:
     edges = Data(edge_index=graph.edge_index)
     one = embedder().fit(edges)
-    assert one.n_features_in_ == 48
+    assert one.n_features_in_ == len(NAMES)
     assert np.array_equal(one.embedding_, embedder().fit_transform(load(edges)))
     assert np.array_equal(one.transform(edges), one.embedding_)
 
