@@ -13,7 +13,7 @@ from muxgcl.io.load import load
 from muxgcl.io.sbm import Sbm, make_sbm
 from muxgcl.runs import agreement as module
 from muxgcl.runs.agreement import agreement
-from muxgcl.runs.auto import FOR_NOISE, NOISY, hop_settings, settings_for
+from muxgcl.runs.auto import FOR_NOISE, NOISY, settings_for, settings_of
 from muxgcl.runs.plan import Plan
 from muxgcl.tensors import Tensors
 
@@ -70,7 +70,7 @@ def test_few_columns_or_nodes_have_no_answer() -> None:
 
 def test_columns_that_are_all_zero_are_no_error() -> None:
     assert agreement(graph_of(torch.zeros(30, 20)), 2) == (0.0, 0.0)
-    assert hop_settings(graph_of(torch.zeros(30, 20)))[0]["norm"] == "layer"
+    assert settings_of("mux-hop", graph_of(torch.zeros(30, 20)))[0]["norm"] == "layer"
 
 
 @pytest.mark.parametrize(("signal", "noisy"), [(0.04, True), (0.5, False)])
@@ -94,14 +94,14 @@ def test_where_words_are_noise_the_earlier_scales_count_for_less(
 
 def test_settings_of_noise_fit_the_hops_that_auto_has() -> None:
     graph = Graph.from_data(planted(nodes=60))
-    assert len(FOR_NOISE["readout_weights"]) == hop_settings(graph)[0]["hops"] + 1
+    assert len(FOR_NOISE["readout_weights"]) == settings_of("mux-hop", graph)[0]["hops"] + 1
 
 
 def test_a_table_of_features_that_is_left_out_stays_out(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = Graph.from_data(planted(nodes=60))
     monkeypatch.setattr("muxgcl.runs.auto.agreement", lambda graph, hops: (0.0, 1.0))
     for key in ("readout_features", "readout_raw"):
-        assert hop_settings(graph)[0][key] == FOR_NOISE[key]
+        assert settings_of("mux-hop", graph)[0][key] == FOR_NOISE[key]
     monkeypatch.setattr("muxgcl.runs.auto.FEATURE_BYTES", 0)
     for key in ("readout_features", "readout_raw"):
-        assert hop_settings(graph)[0][key] == 0.0
+        assert settings_of("mux-hop", graph)[0][key] == 0.0

@@ -77,9 +77,10 @@ def test_auto_tells_what_it_picked_and_nothing_that_was_overridden() -> None:
     given = {"lr": 0.5, "epochs": 3, "temperature": 0.9}
     plan = Plan.make("grace", "auto", overrides=given, graph=GRAPH)
     left = {c.key: c.value for c in plan.choices}
+    assert {"settings", "width"} <= set(left)
     assert left == {key: value for key, value in picked.items() if key not in given}
     used = asdict(plan.train) | asdict(plan.settings)
-    assert all(used[key] == value for key, value in left.items())
+    assert all(used[key] == value for key, value in left.items() if key != "settings")
     assert (plan.train.lr, plan.train.epochs) == (0.5, 3)
     assert "affinity" not in left  # grace has none
     hop = Plan.make("mux-hop", "auto", overrides={"epochs": 3}, graph=GRAPH)
@@ -93,6 +94,9 @@ def test_a_width_of_ones_own_takes_the_projector_along_unless_that_has_one() -> 
     assert (width.width, width.projection) == (24, 24)
     both = Plan.make("grace", "auto", overrides={"width": 24, "projection": 12}, graph=GRAPH)
     assert (both.settings.width, both.settings.projection) == (24, 12)
+    hop = Plan.make("mux-hop", "auto", graph=GRAPH).settings  # where it is no matter of width
+    own = Plan.make("mux-hop", "auto", overrides={"width": 24}, graph=GRAPH).settings
+    assert (own.width, own.projection) == (24, hop.projection)
     best = Plan.make("grace", "best", overrides={"width": 24}, graph=GRAPH).settings
     assert best.projection == Plan.make("grace", "best").settings.projection
 

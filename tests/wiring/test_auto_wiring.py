@@ -16,7 +16,7 @@ from muxgcl.runs import auto
 from muxgcl.runs.auto import (
     BENCHMARKS,
     TRIED,
-    choose,
+    TRIED_IN_LAYERS,
     general,
     of_sample,
     settings_for,
@@ -36,57 +36,30 @@ def ring(nodes: int, degree: int) -> Graph:
     return Graph(torch.ones(nodes, 1), Adjacency.from_edges(index, nodes))
 
 
-SIZES = {  # width, projection, epochs, lr
-    4_998: (512, 512, 150, 5e-4),
-    5_000: (256, 256, 800, 1e-3),
-    50_000: (256, 256, 800, 1e-3),
-    50_002: (128, 128, 200, 1e-3),
-}
-DENSE = (0.3, (0.3, 0.5), (0.1, 0.1), (0.8, 0.1, 0.1))
-SMALL_SPARSE = (0.5, (0.5, 0.6), (0.5, 0.5), (0.5, 0.25, 0.25))
-SPARSE = (0.2, (0.5, 0.5), (0.2, 0.2), (0.2, 0.2, 0.6))
-KINDS = {  # temperature, drop_edges, mask_features, scale_weights
-    (4_998, 4): SMALL_SPARSE,
-    (4_998, 15): SMALL_SPARSE,
-    (4_998, 16): DENSE,
-    (5_000, 0): SPARSE,
-    (5_000, 15): SPARSE,
-    (5_000, 16): DENSE,
-    (50_000, 4): SPARSE,
-    (50_002, 4): SPARSE,
-    (50_002, 16): DENSE,
+IN_LAYERS = {  # nodes: epochs, lr, width
+    4_998: (200, 5e-4, 512),
+    5_000: (400, 1e-3, 256),
+    50_000: (400, 1e-3, 256),
+    50_002: (300, 1e-3, 128),
 }
 
 
-def picked(nodes: int, degree: int) -> dict[str, Any]:
-    width, projection, epochs, lr = SIZES[nodes]
-    temperature, drops, masks, scales = KINDS[nodes, degree]
-    return {
-        "width": width,
-        "projection": projection,
-        "projection_out": 128,
-        "epochs": epochs,
-        "lr": lr,
-        "weight_decay": 1e-5,
-        "temperature": temperature,
-        "drop_edges": drops,
-        "mask_features": masks,
-        "scale_weights": scales,
-        "affinity": "deepwalk" if degree else "none",
-    }
-
-
-@pytest.mark.parametrize(("nodes", "degree"), KINDS)
-def test_auto_picks_by_size_and_density(nodes: int, degree: int) -> None:
-    graph = ring(nodes, degree)
-    assert {c.key: c.value for c in choose(graph)} == picked(nodes, degree)
-    for method, kind in (("mux-gcl", MuxGclConfig), ("grace", GraceConfig)):
-        plan = Plan.make(method, "auto", graph=graph)
-        known = {k: v for k, v in picked(nodes, degree).items() if k in kind.__dataclass_fields__}
-        assert plan.settings == kind(**known)
-        assert plan.train == TrainConfig(
-            epochs=picked(nodes, degree)["epochs"], lr=SIZES[nodes][3], weight_decay=1e-5
-        )
+@pytest.mark.parametrize("nodes", IN_LAYERS)
+@pytest.mark.parametrize("method", ["mux-gcl", "grace"])
+def test_a_network_in_the_propagation_is_fitted_to_the_size(method: str, nodes: int) -> None:
+    epochs, lr, width = IN_LAYERS[nodes]
+    plan = Plan.make(method, "auto", graph=ring(nodes, 4))
+    fitted = {"epochs": epochs, "lr": lr, "width": width, "projection": width}
+    want = general(method) | fitted
+    kind = {"mux-gcl": MuxGclConfig, "grace": GraceConfig}[method]
+    assert [plan.train, plan.settings] == split_settings(want, TrainConfig, kind)
+    assert plan.settings.projection_out == 128
+    told = {choice.key: choice.value for choice in plan.choices[1:]}
+    assert told == {k: v for k, v in fitted.items() if v != general(method)[k]}
+    size = "small" if nodes < 5_000 else "large" if nodes > 50_000 else "of middle size"
+    why = {c.key: c.reason for c in plan.choices[1:]}
+    as_wide = {"projection": "as wide as the embedding"} if "projection" in told else {}
+    assert why == dict.fromkeys(told, f"the graph is {size} ({nodes:,} nodes)") | as_wide
 
 
 @pytest.mark.parametrize(("nodes", "width"), [(20, 64), (60, 64), (130, 128), (600, 512)])
@@ -97,17 +70,6 @@ def test_a_tiny_graph_gets_few_columns(nodes: int, width: int) -> None:
         found = [getattr(settings, name) for name in sizes if hasattr(settings, name)]
         assert max(found) <= width
         assert settings.width == width
-
-
-def test_every_choice_names_what_it_saw() -> None:
-    reasons = {c.key: c.reason for c in choose(ring(5_000, 16))}
-    assert reasons["width"] == "the graph is of middle size (5,000 nodes)"
-    assert reasons["affinity"] == "the graph is dense (16.0 neighbours a node)"
-    assert "of middle size" in reasons["temperature"]
-    for nodes, size in ((4_998, "small"), (50_000, "of middle size"), (50_002, "large")):
-        told = {c.key: c.reason for c in choose(ring(nodes, 4))}["width"]
-        assert told == f"the graph is {size} ({nodes:,} nodes)"
-    assert "dense (16.0" in reasons["temperature"]
 
 
 @pytest.mark.parametrize("method", ["dgi", "bgrl", "gca"])
@@ -136,6 +98,21 @@ def test_the_general_settings_are_judged_by_what_is_recorded() -> None:
     assert recorded("general-search", "anchors") == TRIED
 
 
+def test_settings_in_layers_are_judged_by_what_is_recorded() -> None:
+    for method, tried in TRIED_IN_LAYERS.items():
+        scores: dict[Any, list[list[float]]] = defaultdict(lambda: [[] for _ in BENCHMARKS])
+        for line in (ROOT / "records/layers-search.jsonl").read_text().splitlines():
+            row = json.loads(line)
+            assert row["labels"] == "development"
+            if row["method"] == method:
+                rates = tuple(row["changes"]["drop_edges"]), tuple(row["changes"]["mask_features"])
+                k = list(BENCHMARKS).index(row["dataset"])
+                scores[*rates, row["changes"]["temperature"]][k].append(row["accuracy"])
+        assert {
+            key: tuple(round(mean(s), 2) for s in found) for key, found in scores.items()
+        } == tried
+
+
 def test_a_sample_does_better_on_an_unseen_graph_by_the_general_rates_than_by_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -144,7 +121,7 @@ def test_a_sample_does_better_on_an_unseen_graph_by_the_general_rates_than_by_it
 
     def unseen(tried: dict[Any, tuple[float, ...]]) -> list[tuple[Any, ...]]:
         monkeypatch.setattr(auto, "TRIED", tried)
-        found = [general([name]) for name in BENCHMARKS]
+        found = [general(leave_out=[name]) for name in BENCHMARKS]
         return [(s["dropout"], s["drop_edges"][0], s["temperature"], s["anchors"]) for s in found]
 
     ours = [(*chosen[:3], "batch") for chosen in unseen(TRIED)]
@@ -168,10 +145,10 @@ def test_of_settings_as_good_as_each_other_the_general_ones_drop_the_most(monkey
     assert general()["dropout"] == general()["drop_features"] == 0.6
     assert (general()["drop_edges"], general()["temperature"]) == ((0.4, 0.4), 0.3)
     assert general()["anchors"] == "last"
-    assert general(["citeseer"])["dropout"] == 0.4  # 0.15 less without it
+    assert general(leave_out=["citeseer"])["dropout"] == 0.4  # 0.15 less without it
     monkeypatch.setitem(auto.TRIED, high, (79.8, 68.0, 87.8, 95.0, 90.8))
     assert general()["dropout"] == 0.4
-    assert general(["citeseer"])["dropout"] == 0.4
+    assert general(leave_out=["citeseer"])["dropout"] == 0.4
 
 
 def test_a_graph_that_is_left_out_has_no_say(monkeypatch) -> None:
@@ -180,7 +157,7 @@ def test_a_graph_that_is_left_out_has_no_say(monkeypatch) -> None:
         for_it = tuple(99.0 if i == k else 80.0 for i in range(5))
         monkeypatch.setattr(auto, "TRIED", {one: for_it, two: (81.0,) * 5})
         assert general()["anchors"] == "all"
-        assert general([name])["anchors"] == "last"
+        assert general(leave_out=[name])["anchors"] == "last"
 
 
 SIZED = {  # nodes: epochs, lr, norm, hidden, width, anchors

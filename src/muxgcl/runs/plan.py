@@ -12,7 +12,7 @@ from muxgcl.io.safety import check_size
 from muxgcl.kernels import Backend, Chooser, Sampling
 from muxgcl.methods import METHODS, Context, Method
 from muxgcl.runs import auto
-from muxgcl.runs.auto import Choice, choose, hop_settings
+from muxgcl.runs.auto import Choice
 from muxgcl.runs.environment import commit, versions
 from muxgcl.runs.loop import Capture
 from muxgcl.runs.settings import TrainConfig, hints, preset, split_settings, unknown_name
@@ -93,28 +93,19 @@ class Plan:
     ) -> Self:
         """A preset's settings with some overridden; preset `auto` looks at the graph.
 
-        A method that `auto` has no rules for keeps its own settings.
+        A method that `auto` has nothing for keeps its own settings.
         """
         kind = find_method(method)
         picked: list[Choice] = []
         if preset_name != "auto" or graph is None:
             start = preset(method, preset_name, dataset)
-        elif method == "mux-hop":
-            start, picked = hop_settings(graph)
-        elif method in auto.BY_RULES:
-            known = {**hints(TrainConfig), **hints(kind.Config)}
-            picked = [choice for choice in choose(graph) if choice.key in known]
-            start = {choice.key: choice.value for choice in picked}
+        elif method in auto.GENERAL:
+            start, picked = auto.settings_of(method, graph)
         else:
             start = preset(method, "best", "default")
         given = overrides or {}
         values = {**start, **given}
-        if (
-            method in auto.BY_RULES
-            and picked
-            and "width" in given
-            and "projection" in set(start) - set(given)
-        ):
+        if picked and method in auto.IN_LAYERS and "width" in given and "projection" not in given:
             values["projection"] = values["width"]  # as the reason for it says
         check_names(method, values)
         train, settings = split_settings(values, TrainConfig, kind.Config)

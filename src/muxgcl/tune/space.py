@@ -28,8 +28,8 @@ Space = dict[str, Values]
 Point = dict[str, Any]  # one value for each entry of a space
 
 # Settings of MUX-GCL, over hops or not, and of training. Another method takes those that its Config
-# has. A setting of two numbers, one a view, takes two draws. With `auto`'s rules of size a width is
-# also the projector's.
+# has. A setting of two numbers, one a view, takes two draws. Where `auto` says so, a width is also
+# the projector's.
 SPACE: Space = {
     "width": (128, 256, 512),
     "temperature": Range(0.1, 2.0, log=True),
@@ -123,6 +123,6 @@ def settings_of(
         key, dot, _ = name.partition(".")
         settings[key] = (*settings.get(key, ()), value) if dot else value
     settings |= fixed
-    if "width" in settings and kind.name in auto.BY_RULES and "projection" not in fixed:
+    if "width" in settings and kind.name in auto.IN_LAYERS and "projection" not in fixed:
         settings["projection"] = settings["width"]
     return settings
