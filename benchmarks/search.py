@@ -55,9 +55,9 @@ def append(path: Path, row: dict[str, Any]) -> None:
         file.write(json.dumps(row) + "\n")
 
 
-def name_of(settings: dict[str, Any]) -> str:
-    """A short hash of a candidate."""
-    text = json.dumps(settings, sort_keys=True, default=list)
+def name_of(preset: str, settings: dict[str, Any]) -> str:
+    """A short hash of a candidate: what differs from a preset."""
+    text = json.dumps([preset, settings], sort_keys=True, default=list)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -65,24 +65,29 @@ class Search:
     """What is known of one method on one graph, and what to train next."""
 
     def __init__(
-        self, method: str, dataset: str, out: Path, draw: int, blank: bool = False
+        self, method: str, dataset: str, preset: str, out: Path, draw: int, blank: bool = False
     ) -> None:
         from spaces import SPACES, start
 
-        self.method, self.dataset, self.out = method, dataset, out
+        self.method, self.dataset, self.preset, self.out = method, dataset, preset, out
         self.space = SPACES[method](dataset)
         self.start = [] if blank else start(method, dataset)
         self.random = random.Random(draw)
         self.claims = out.with_suffix(".claims") / f"{method}-{dataset}"
         self.claims.mkdir(parents=True, exist_ok=True)
-        for row in lines(out):  # of an earlier search, whose claims may be gone
-            if (row["method"], row["dataset"]) == (method, dataset):
-                self.claim(row["settings"], row["seed"] - FIRST_SEED)
+        for row in self.rows():  # of an earlier search, whose claims may be gone
+            self.claim(row["settings"], row["seed"] - FIRST_SEED)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The records so far of this method, graph and preset."""
+        mine = (self.method, self.dataset, self.preset)
+        return [r for r in lines(self.out) if (r["method"], r["dataset"], r["preset"]) == mine]
 
     def claim(self, settings: dict[str, Any], rung: int) -> bool:
         """Whether this training is ours to do."""
         try:
-            (self.claims / f"{name_of(settings)}-{rung}").touch(exist_ok=False)
+            name = f"{name_of(self.preset, settings)}-{rung}"
+            (self.claims / name).touch(exist_ok=False)
         except FileExistsError:
             return False
         return True
@@ -90,10 +95,9 @@ class Search:
     def ranked(self) -> list[tuple[float, int, dict[str, Any]]]:
         """(mean accuracy of the best readout, seeds, settings), best first."""
         found: dict[str, tuple[dict[str, Any], list[dict[str, float]]]] = {}
-        for row in lines(self.out):
-            if row["method"] == self.method and row["dataset"] == self.dataset:
-                name = name_of(row["settings"])
-                found.setdefault(name, (row["settings"], []))[1].append(row["accuracy"])
+        for row in self.rows():
+            name = name_of(self.preset, row["settings"])
+            found.setdefault(name, (row["settings"], []))[1].append(row["accuracy"])
         rows = []
         for settings, scores in found.values():
             best = max(sum(s.get(k, 0.0) for s in scores) / len(scores) for k in scores[0])
@@ -153,7 +157,8 @@ def work(job: dict[str, Any]) -> None:
     from muxgcl.io import open_dataset
     from muxgcl.runs.environment import commit, device_name, pick_device
 
-    search = Search(job["method"], job["dataset"], Path(job["out"]), job["draw"], job["blank"])
+    mine = (job["method"], job["dataset"], job["preset"])
+    search = Search(*mine, Path(job["out"]), job["draw"], job["blank"])
     data = open_dataset(job["dataset"], job["data_root"])
     labels = data.y.numpy()
     splits = development_splits(labels, job["splits"], SPLIT_SEED)
@@ -307,7 +312,7 @@ def main() -> None:
 
     count = Counter((row["method"], row["dataset"]) for row in lines(args.out))
     for (method, dataset), trainings in sorted(count.items()):
-        best = Search(method, dataset, args.out, 0).ranked()[:5]
+        best = Search(method, dataset, args.preset, args.out, 0).ranked()[:5]
         print(f"{method} {dataset}: {trainings} trainings")
         for score, seeds, settings in best:
             print(f"  {score:.2f} ({seeds}) {settings}")

@@ -174,19 +174,19 @@ def test_resume_compares_the_device(tmp_path: Path) -> None:
 def test_the_method_is_built_once_and_settings_are_chosen_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from muxgcl.runs import cost, fit, plan
+    from muxgcl.runs import auto, cost, fit
 
     counts = {"build": 0, "choose": 0}
 
     def counted(name: str, real: Any) -> Any:
-        def call(*given: Any) -> Any:
+        def call(*given: Any, **named: Any) -> Any:
             counts[name] += 1
-            return real(*given)
+            return real(*given, **named)
 
         return call
 
     monkeypatch.setattr(fit, "build", counted("build", fit.build))
-    monkeypatch.setattr(plan, "choose", counted("choose", plan.choose))
+    monkeypatch.setattr(auto, "settings_for", counted("choose", auto.settings_for))
     monkeypatch.setattr(cost, "ROUGH_SECONDS", 0.0)  # time and memory are estimated, too
     options = replace(OPTIONS, preset="auto", out=tmp_path / "run", controls=False)
     heard = Heard()

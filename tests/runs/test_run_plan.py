@@ -209,3 +209,32 @@ def test_sizes_within_reason_are_not() -> None:
 
 def test_methods_are_found_by_name() -> None:
     assert all(find_method(name) is kind for name, kind in METHODS.items())
+
+
+@pytest.mark.parametrize(
+    ("hops", "weights"),
+    [(1, (0.5, 1.0)), (2, (0.5, 0.5, 1.0)), (4, (0.5, 0.5, 0.5, 0.5, 1.0))],
+)
+def test_weights_of_a_presets_scales_follow_the_number_of_scales(
+    hops: int, weights: tuple[float, ...]
+) -> None:
+    equal = (1 / (hops + 1),) * (hops + 1)
+    for text in (hops, str(hops)):  # from Python, and from the command line
+        given = {"hops": text, "scale_weights": equal}
+        plan = Plan.make("mux-hop", "best", "citeseer", given)
+        assert plan.settings.readout_weights == weights
+    given = {"layers": hops, "scale_weights": equal}
+    assert Plan.make("mux-gcl", "best", overrides=given).settings.readout_weights == weights
+    own = {"hops": hops, "scale_weights": equal, "readout_weights": (1.0, 2.0)}
+    assert Plan.make("mux-hop", "best", "citeseer", own).settings.readout_weights == (1.0, 2.0)
+
+
+def test_the_last_scale_alone_needs_no_weights_of_the_others() -> None:
+    plan = Plan.make("mux-hop", "best", "cora", {"readout": "last"})
+    assert (plan.settings.readout, plan.settings.readout_weights) == ("last", ())
+    method = build(plan, GRAPH)
+    assert set(method.readout.scales) == {2}
+    given = {"readout": "last", "readout_weights": (1.0, 1.0, 1.0)}
+    both = Plan.make("mux-hop", "best", "cora", given)
+    with pytest.raises(UserError, match="readout_weights are for readout all"):
+        build(both, GRAPH)

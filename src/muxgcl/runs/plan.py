@@ -1,6 +1,6 @@
 """All that determines a run apart from the graph, and the method that follows from it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -105,6 +105,8 @@ class Plan:
             start = preset(method, "best", "default")
         given = overrides or {}
         values = {**start, **given}
+        if "readout_weights" in start and "readout_weights" not in given:
+            values["readout_weights"] = _weights_for(values, start["readout_weights"])
         if picked and method in auto.IN_LAYERS and "width" in given and "projection" not in given:
             values["projection"] = values["width"]  # as the reason for it says
         check_names(method, values)
@@ -241,3 +243,18 @@ def check_sizes(plan: Plan, nodes: int, features: int) -> None:
                 raise UserError(f"{name} must not be negative, got {value}")
             rows = max(nodes, features, value)
             check_size(f"a table of {name} {value:,}", 4 * rows * value)
+
+
+def _weights_for(values: Mapping[str, Any], weights: Sequence[float]) -> tuple[float, ...]:
+    """A preset's weights of scales where the readout or the number of scales is another one.
+
+    The last scales keep their weights; the first weight stands for all earlier ones.
+    """
+    if values.get("readout") == "last":
+        return ()
+    try:
+        scales = 1 + int(next(values[key] for key in ("hops", "layers") if key in values))
+    except (StopIteration, TypeError, ValueError, OverflowError):
+        return tuple(weights)  # what is wrong is said where settings are checked
+    before = max(0, min(scales, MOST_LAYERS) - len(weights))
+    return (*tuple(weights[:1]) * before, *weights[max(0, len(weights) - scales) :])
