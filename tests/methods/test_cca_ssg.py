@@ -1,12 +1,15 @@
 """CCA-SSG: the objective in loops, its value where it is known, and what does not change it."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import elu
 from torch.testing import assert_close
 
+from muxgcl.augment import Corrupt, both
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
@@ -40,15 +43,52 @@ def correlation(a: list[float], b: list[float]) -> float:
     return sum(x * y for x, y in zip(a, b, strict=True)) / len(a)
 
 
-def test_the_objective_is_the_formula_in_loops() -> None:
-    one, two = views()
+def in_loops(one: Tensor, two: Tensor) -> tuple[float, float]:
     first, second = columns(one), columns(two)
-    want = -sum(correlation(a, b) for a, b in zip(first, second, strict=True))
+    agreement = -sum(correlation(a, b) for a, b in zip(first, second, strict=True))
+    repetition = 0.0
     for view in (first, second):
         for i, a in enumerate(view):
             for j, b in enumerate(view):
-                want += LAMBDA * ((i == j) - correlation(a, b)) ** 2
+                repetition += ((i == j) - correlation(a, b)) ** 2
+    return agreement, repetition
+
+
+def test_the_objective_is_the_formula_in_loops() -> None:
+    one, two = views()
+    agreement, repetition = in_loops(one, two)
+    want = agreement + LAMBDA * repetition
     assert_close(float(objective(one, two)), want, rtol=1e-10, atol=0)
+
+
+@torch.no_grad()
+def test_the_loss_is_the_weighted_formula_over_two_encoded_views() -> None:
+    graph = Graph.from_data(planted(nodes=40, isolated=2))
+    cfg = CcaSsgConfig(
+        layers=3,
+        width=5,
+        activation="elu",
+        drop_edges=0.3,
+        mask_features=0.25,
+        decorrelation=0.05,
+        row_normalize=True,
+    )
+    method = CcaSsg(graph, cfg, Context())
+    torch.manual_seed(5)
+    got = method.loss(graph)
+    torch.manual_seed(5)
+    words = graph.dense_features()
+    scaled = replace(graph, features=words / words.sum(1, keepdim=True))
+    view = both(scaled, [Corrupt(0.3, 0.25)] * 2)
+    first, second, third = method.encoder.weights
+    assert first.shape == (48, 5)
+    assert second.shape == third.shape == (5, 5)
+    nodes = view.propagation @ view.project(first)  # biases begin at 0
+    for weight in (second, third):
+        nodes = view.propagation @ (elu(nodes) @ weight)
+    agreement, repetition = in_loops(*nodes.chunk(2))
+    assert_close(float(got["agreement"]), agreement, rtol=1e-4, atol=0)
+    assert_close(float(got["repetition"]), 0.05 * repetition, rtol=1e-4, atol=0)
 
 
 def test_the_diagonal_of_a_views_correlation_falls_short_of_one_by_one_node() -> None:

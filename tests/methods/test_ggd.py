@@ -14,6 +14,7 @@ from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
 from muxgcl.methods import Context, total
 from muxgcl.methods import ggd as module
+from muxgcl.methods.dgi import shuffle
 from muxgcl.methods.ggd import Ggd, GgdConfig, keep_exactly, summed
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.settings import TrainConfig
@@ -29,6 +30,21 @@ def test_a_logit_is_the_sum_of_the_heads_outputs() -> None:
     assert_close(head.weight.grad, head.weight.grad[:1].expand(6, 6))  # every row has the same
 
 
+def in_loops(method: Ggd, features: Tensor, order: Tensor) -> float:
+    propagation = torch.zeros(40, 40, dtype=torch.float64)
+    adjacency, encoder = GRAPH.adjacency, method.encoder
+    degree = adjacency.rowptr.diff().double()
+    for i, j in zip(adjacency.row, adjacency.col, strict=True):
+        propagation[i, j] = 1 / (degree[i] * degree[j]).sqrt()
+    loss = 0.0
+    for group, sign in ((features, -1), (features[order], 1)):
+        hidden = propagation @ group @ encoder.weights[0] + encoder.biases[0]
+        hidden = torch.where(hidden >= 0, hidden, encoder.act.weight * hidden)
+        for row in hidden:
+            loss += math.log1p(math.exp(sign * float(method.head(row).sum())))
+    return loss / 80
+
+
 @torch.no_grad()
 def test_the_objective_is_the_cross_entropy_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     method = Ggd(GRAPH, GgdConfig(width=6, mask_features=0.0), Context()).double()
@@ -38,19 +54,32 @@ def test_the_objective_is_the_cross_entropy_in_loops(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         module, "keep_exactly", lambda graph, p: torch.ones(graph.num_features).double()
     )
-    propagation = torch.zeros(40, 40, dtype=torch.float64)
-    adjacency = graph.adjacency
-    degree = adjacency.rowptr.diff().double()
-    for i, j in zip(adjacency.row, adjacency.col, strict=True):
-        propagation[i, j] = 1 / (degree[i] * degree[j]).sqrt()
-    want = 0.0
-    for features, sign in ((graph.features, -1), (graph.features[order], 1)):
-        hidden = propagation @ features @ method.encoder.weights[0] + method.encoder.biases[0]
-        hidden = torch.where(hidden >= 0, hidden, 0.25 * hidden)
-        for row in hidden:
-            want += math.log1p(math.exp(sign * float(method.head(row).sum())))
     got = total(method.loss(graph))
-    assert_close(float(got), want / 80, rtol=1e-5, atol=0)  # edges weigh in 32 bits
+    want = in_loops(method, graph.dense_features(), order)
+    assert_close(float(got), want, rtol=1e-5, atol=0)  # edges weigh in 32 bits
+
+
+@torch.no_grad()
+def test_the_loss_is_that_of_both_groups_without_the_same_masked_columns() -> None:
+    cfg = GgdConfig(
+        width=6,
+        mask_features=0.5,
+        hops=2,
+        slope_each=True,
+        lowest_loss=False,
+        row_normalize=True,
+    )
+    method = Ggd(GRAPH, cfg, Context()).double()
+    for parameter in method.parameters():
+        parameter.copy_(torch.randn_like(parameter))
+    words = GRAPH.dense_features().double()
+    graph = Graph(words, GRAPH.adjacency)
+    torch.manual_seed(5)
+    got = method.loss(graph)
+    torch.manual_seed(5)
+    kept, order = keep_exactly(graph, 0.5), shuffle(graph)
+    want = in_loops(method, words / words.sum(1, keepdim=True) * kept, order)
+    assert_close(float(got["discrimination"]), want, rtol=1e-5, atol=0)
 
 
 @torch.no_grad()

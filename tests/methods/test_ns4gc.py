@@ -1,13 +1,15 @@
 """NS4GC: the objective in loops, and its value where it is known."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import elu, normalize
 from torch.testing import assert_close
 
+from muxgcl.augment import Corrupt, both
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.io.planted import planted
@@ -28,10 +30,8 @@ def objective(one: Tensor, two: Tensor, adjacency: Adjacency, **how: str) -> Ten
     return far - own - near
 
 
-@pytest.mark.parametrize("backend", ["reference", "chunked"])
-def test_the_objective_is_the_sum_in_loops(backend: str) -> None:
-    one, two, adjacency = rows(), rows(), GRAPH.adjacency
-    edges = {tuple(edge) for edge in adjacency.edge_index.T.tolist()}
+def in_loops(one: Tensor, two: Tensor, threshold: float, temperature: float) -> list[float]:
+    edges = {tuple(edge) for edge in GRAPH.adjacency.edge_index.T.tolist()}
     own, near, far = [], [], []
     for i in range(40):
         for j in range(40):
@@ -41,10 +41,48 @@ def test_the_objective_is_the_sum_in_loops(backend: str) -> None:
             elif (i, j) in edges:
                 near.append(cosine)
             else:
-                far.append(1 / (1 + math.exp((0.6 - cosine) / 0.1)))
-    want = sum(far) / len(far) - sum(own) / len(own) - sum(near) / len(near)
-    got = objective(one, two, adjacency, backend=backend)
-    assert_close(float(got), want, rtol=1e-10, atol=0)
+                far.append(1 / (1 + math.exp((threshold - cosine) / temperature)))
+    return [sum(values) / len(values) for values in (own, near, far)]
+
+
+@pytest.mark.parametrize("backend", ["reference", "chunked"])
+def test_the_objective_is_the_sum_in_loops(backend: str) -> None:
+    one, two = rows(), rows()
+    own, near, far = in_loops(one, two, 0.6, 0.1)
+    got = objective(one, two, GRAPH.adjacency, backend=backend)
+    assert_close(float(got), far - own - near, rtol=1e-10, atol=0)
+
+
+@torch.no_grad()
+def test_the_loss_is_the_weighted_sum_over_two_views_at_rates_of_their_own() -> None:
+    cfg = Ns4gcConfig(
+        layers=3,
+        hidden=7,
+        width=4,
+        activation="elu",
+        drop_edges=(0.2, 0.6),
+        mask_features=(0.5, 0.1),
+        threshold=0.35,
+        temperature=0.3,
+        neighbors=0.5,
+        others=3.0,
+        row_normalize=True,
+    )
+    method = Ns4gc(GRAPH, cfg, Context())
+    torch.manual_seed(5)
+    got = method.loss(GRAPH)
+    torch.manual_seed(5)
+    words = GRAPH.dense_features()
+    scaled = replace(GRAPH, features=words / words.sum(1, keepdim=True))
+    view = both(scaled, [Corrupt(0.2, 0.5), Corrupt(0.6, 0.1)])
+    first, second, third = method.encoder.weights
+    assert (first.shape, second.shape, third.shape) == ((48, 7), (7, 7), (7, 4))
+    nodes = view.propagation @ view.project(first)  # biases begin at 0
+    for weight in (second, third):
+        nodes = view.propagation @ (elu(nodes) @ weight)
+    own, near, far = in_loops(*normalize(nodes, dim=1).chunk(2), 0.35, 0.3)
+    want = {"self": -own, "neighbours": -0.5 * near, "others": 3 * far}
+    assert_close({name: float(term) for name, term in got.items()}, want, rtol=1e-4, atol=0)
 
 
 def test_equal_rows_have_a_known_loss() -> None:

@@ -47,6 +47,22 @@ def test_scattering_pushes_each_row_from_the_mean() -> None:
     assert_close(gradient, want.detach())
 
 
+@torch.no_grad()
+def test_the_target_objective_is_0_of_equal_rows_and_minus_1_of_antipodal_ones() -> None:
+    method, lengths = made(), torch.rand(40, 1) + 0.1
+
+    def objective(rows: Tensor) -> float:
+        method.target.embed = lambda view: lengths * rows  # type: ignore[method-assign]
+        return float(method.loss(GRAPH)["target"])
+
+    row = torch.randn(6)
+    assert_close(objective(row.expand(40, 6)), 0.0, rtol=0, atol=1e-6)
+    signs = torch.tensor([1.0, -1.0]).repeat(20)
+    assert_close(objective(signs[:, None] * row), -1.0, rtol=0, atol=1e-6)
+    between = [objective(torch.randn(40, 6) + shift) for shift in (0.0, 0.5, 2.0, 10.0)]
+    assert -1 < between[0] < between[1] < between[2] < between[3] < 0
+
+
 @pytest.mark.parametrize("hops", [0, 1, 2])
 def test_the_online_objective_is_a_mean_cosine(hops: int) -> None:
     method, view = made(hops=hops), clean(GRAPH)

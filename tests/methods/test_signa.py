@@ -1,17 +1,19 @@
 """SIGNA: the objective in loops, its closed forms, and what the encoder does."""
 
 import math
+from itertools import product
 
 import pytest
 import torch
-from torch import Tensor
-from torch.nn.functional import layer_norm, normalize
+from torch import Tensor, nn
+from torch.nn.functional import elu, layer_norm, normalize
 from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.io.planted import planted
+from muxgcl.kernels.dropout import dropout
 from muxgcl.methods import Context, total
 from muxgcl.methods.signa import EPSILON, Signa, SignaConfig, contrast
 
@@ -48,6 +50,83 @@ def test_the_objective_is_the_sum_in_loops(backend: str) -> None:
     assert 0 < kept.sum() < (~GRAPH.adjacency.loop).sum()
     got = objective(rows, GRAPH.adjacency, kept, backend=backend)
     assert_close(float(got), in_loops(rows, GRAPH.adjacency, kept), rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize("convolve", [False, True])
+@torch.no_grad()
+def test_the_loss_is_the_objective_of_rows_with_dropout_before_each_block(convolve: bool) -> None:
+    cfg = SignaConfig(
+        width=6,
+        projection=5,
+        projection_out=7,
+        dropout=0.3,
+        mask_neighbors=0.7,
+        convolve=convolve,
+        row_normalize=True,
+    )
+    method = Signa(GRAPH, cfg, Context()).double()
+    for parameter in method.parameters():
+        parameter.copy_(torch.randn_like(parameter))
+    words, adjacency = GRAPH.dense_features().double(), GRAPH.adjacency
+    graph = Graph(words, adjacency)
+    torch.manual_seed(5)
+    got = total(method.loss(graph))
+    torch.manual_seed(5)
+    encoder, projector = method.encoder, method.projector
+    assert [weight.shape for weight in encoder.weights] == [(48, 12), (12, 6)]
+    assert (projector.first.weight.shape, projector.second.weight.shape) == ((5, 6), (7, 5))
+    rows = words / words.sum(1, keepdim=True)
+    for weight, bias, norm in zip(encoder.weights, encoder.biases, encoder.norms, strict=True):
+        rows = dropout(rows, 0.3) @ weight
+        rows = (adjacency.propagation() @ rows if convolve else rows) + bias
+        rows = torch.where(rows >= 0, rows, encoder.acts[0].weight * rows)
+        rows = layer_norm(rows, rows.shape[1:], norm.weight, norm.bias)
+    rows = normalize(projector.second(elu(projector.first(rows))), dim=1)
+    kept = (torch.rand(len(adjacency.col)) >= 0.7) & ~adjacency.loop
+    assert_close(float(got), in_loops(rows, adjacency, kept), rtol=1e-5, atol=0)
+
+
+@torch.no_grad()
+def test_the_length_of_a_row_changes_nothing() -> None:
+    method = Signa(GRAPH, SignaConfig(width=6, projection=6, projection_out=5), Context()).double()
+    nn.init.eye_(method.projector.first.weight)  # then positive rows pass as they are, to be mixed
+    for layer in (method.projector.first, method.projector.second):
+        nn.init.zeros_(layer.bias)
+    rows, found = torch.rand(40, 6, dtype=torch.float64), []
+    for length in (torch.ones(40, 1), 0.1 + 5 * torch.rand(40, 1)):
+        method.encoder.forward = lambda view, scaled=length * rows: scaled  # type: ignore[method-assign]
+        torch.manual_seed(5)
+        found.append(total(method.loss(GRAPH)))
+    assert_close(*found)
+
+
+@pytest.mark.parametrize("mask", [0.2, 0.5, 0.9])
+def test_a_neighbour_is_best_as_similar_as_its_share_of_the_positive_weight(mask: float) -> None:
+    ring = Adjacency.from_edges(torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]]), 6)
+    of_the_pair = (ring.row < 2) & ~ring.loop  # the edges whose chance bears on nodes 0 and 1
+
+    def expected(r: Tensor) -> Tensor:
+        """The loss, all else orthogonal, averaged over what may be kept."""
+        axes, cosine, loss = torch.eye(6, dtype=torch.float64), 2 * r - 1, 0 * r
+        second = cosine * axes[0] + (1 - cosine**2).sqrt() * axes[1]
+        rows = torch.stack([axes[0], second, *axes[2:]])
+        for keep in product((0, 1), repeat=4):
+            kept = (~ring.loop).double()
+            kept[of_the_pair] = torch.tensor(keep).double()
+            chance = math.prod(1 - mask if one else mask for one in keep)
+            loss = loss + chance * objective(rows, ring, kept)
+        return loss
+
+    a = (1 - mask) / 3 + mask / 2  # mean 1 / (k + 1) of a node that keeps this neighbour
+    b = (1 - mask) / 4 + mask / 5  # mean 1 / (N - k - 1) of a node that does not
+    best = (1 - mask) * a / ((1 - mask) * a + mask * b)
+    slopes = []
+    for r in (0.9 * best, best, 0.1 + 0.9 * best):
+        here = torch.tensor(r, dtype=torch.float64, requires_grad=True)
+        slopes.append(float(torch.autograd.grad(expected(here), here)[0]))
+    assert_close(slopes[1], 0.0, rtol=0, atol=1e-5)
+    assert slopes[0] < -1e-3
+    assert slopes[2] > 1e-3
 
 
 def test_equal_rows_cost_the_logarithm_of_epsilon() -> None:

@@ -14,8 +14,7 @@ from muxgcl.evaluate import development_hash
 from muxgcl.io import at_hand, open_dataset
 from muxgcl.reproduce import job as job_module
 from muxgcl.reproduce.artefacts import ARTEFACTS, plan
-from muxgcl.reproduce.check import HALVES, doubts, search_doubts
-from muxgcl.reproduce.other_records import other_doubts
+from muxgcl.reproduce.check import HALVES, doubts
 from muxgcl.reproduce.records import Found, RecordStore, digest
 from muxgcl.runs.settings import preset
 
@@ -202,101 +201,6 @@ def test_a_new_record_must_say_which_half_it_was_judged_on(tmp_path: Path) -> No
     first, second = doubts(store.lines())
     assert "judged on another half of cora's labels: 0123456789abcdef" in first
     assert "does not say which half of the labels" in second
-
-
-SEARCH = {
-    "method": "mux-gcl",
-    "dataset": "cora",
-    "settings": {"width": 256},
-    "labels": "development",
-    "development": HALVES["cora"],
-    "split_seed": 1000,
-    "accuracy": 85.0,
-}
-
-
-@pytest.mark.parametrize(
-    ("tampered", "reason"),
-    [
-        ({"labels": "all"}, "read labels outside the development half: labels is 'all'"),
-        ({"labels": None}, "read labels outside the development half: labels is None"),
-        ({"development": HALVES["photo"]}, f"development is '{HALVES['photo']}'"),
-        ({"development": None, "dataset": "own"}, "development is None"),
-        ({"split_seed": None}, "split_seed is None"),
-        ({"dataset": "photo"}, "outside the development half of photo"),
-    ],
-)
-def test_a_search_that_read_labels_outside_the_development_half_is_refused(
-    tmp_path: Path, tampered: dict[str, Any], reason: str
-) -> None:
-    file = tmp_path / "hop-search.jsonl"
-    file.write_text(json.dumps(SEARCH) + "\n" + json.dumps(SEARCH | tampered) + "\n")
-    (doubt,) = search_doubts(tmp_path)
-    assert doubt.startswith("hop-search.jsonl:2: ")
-    assert reason in doubt
-
-
-def test_a_line_that_is_no_record_of_a_search_is_named(tmp_path: Path) -> None:
-    file, bad = tmp_path / "hop-search.jsonl", {"labels": "all"}
-    file.write_text(f"{{}}\n{{\n{json.dumps(SEARCH | bad)}\n")
-    one, two, three = search_doubts(tmp_path)
-    assert one == "hop-search.jsonl:1: malformed: it names no dataset"
-    assert two == "hop-search.jsonl:2: malformed: not a JSON object"
-    assert three.startswith("hop-search.jsonl:3: the search read labels outside")
-
-
-def test_searches_older_than_the_rule_are_kept_as_they_were(tmp_path: Path) -> None:
-    kept = ROOT / "records" / "search.jsonl"
-    (tmp_path / "search.jsonl").write_bytes(kept.read_bytes())
-    assert list(search_doubts(tmp_path)) == []
-    with (tmp_path / "search.jsonl").open("a") as file:
-        file.write(json.dumps(SEARCH) + "\n")
-    (doubt,) = search_doubts(tmp_path)
-    assert "read labels of all nodes" in doubt
-
-
-WIDTH = {"kind": "width", "dataset": "cora", "labels": "development", "accuracy": [84.0]}
-WIDTH |= {"development": HALVES["cora"]}
-
-
-@pytest.mark.parametrize(
-    ("tampered", "reason"),
-    [
-        ({"labels": "all"}, "labels is 'all', expected development or report"),
-        ({"labels": None}, "labels is None"),
-        ({"development": HALVES["photo"]}, "read labels of another half of cora"),
-        ({"development": None}, "development is None"),
-        ({"dataset": "photo"}, "read labels of another half of photo"),
-        ({"digest": "0" * 64}, "does not match its digest"),
-    ],
-)
-def test_every_line_that_says_which_labels_it_read_is_checked(
-    tmp_path: Path, tampered: dict[str, Any], reason: str
-) -> None:
-    file = tmp_path / "width.jsonl"
-    file.write_text(json.dumps(WIDTH) + "\n" + json.dumps(WIDTH | tampered) + "\n")
-    (doubt,) = other_doubts(tmp_path)
-    assert doubt.startswith("width.jsonl:2: ")
-    assert reason in doubt
-
-
-def test_a_damaged_line_of_any_other_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "engine.jsonl").write_text('{"kind": "epoch"}\n{"kind":\n')
-    assert list(other_doubts(tmp_path)) == ["engine.jsonl:2: malformed: not a JSON object"]
-
-
-def test_a_time_of_other_settings_than_the_preset_has_is_stale(tmp_path: Path) -> None:
-    lines = (ROOT / "records" / "times.jsonl").read_text(encoding="utf-8").splitlines()
-    row = json.loads(lines[0])
-    row["train"]["epochs"] += 1
-    (tmp_path / "times.jsonl").write_text(f"{lines[0]}\n{json.dumps(row)}\n")
-    (doubt,) = other_doubts(tmp_path)
-    assert doubt == "times.jsonl:2: stale: its preset has other settings now"
-
-
-def test_our_own_records_leave_no_doubt() -> None:
-    assert list(other_doubts(ROOT / "records")) == []
-    assert list(search_doubts(ROOT / "records")) == []
 
 
 @pytest.mark.parametrize("name", HALVES)

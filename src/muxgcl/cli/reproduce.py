@@ -226,7 +226,7 @@ def _check(store: RecordStore, as_json: bool) -> None:
         raise UserError(f"there are no records in {store.folder}")
     others = [*search_files(store.folder), *other_files(store.folder)]
     total = len(lines) + sum(len(file.read_bytes().splitlines()) for file in others)
-    found = [*doubts(lines), *search_doubts(store.folder), *other_doubts(store.folder)]
+    found = [*doubts(lines), *search_doubts(store.folder, lines), *other_doubts(store.folder)]
     for line in found:
         console.print(line)
     if as_json:

@@ -2,19 +2,27 @@
 
 Every doubt is one line. A search may read labels of the development half alone. Its record says
 which labels it read (`labels`), which half that was (`development`, from
-`muxgcl.evaluate.development_hash`) and the seed of its splits. `search.jsonl` is older than the
-rule: its searches read labels of all nodes. It is kept as it was, and takes no further line.
+`muxgcl.evaluate.development_hash`), and the seeds of its splits and its training, which are those
+of no table. `search.jsonl` is older than the rule: its searches read labels of all nodes. It is
+kept as it was, and takes no further line.
+
+The check believes what a record says. A digest that was made anew after a change, a line that was
+deleted, and a changed score in a search are not noticed.
 """
 
 import hashlib
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from muxgcl.errors import UserError
+from muxgcl.io import DATASETS
 from muxgcl.io.files import parsed
 from muxgcl.reproduce.job import Job, settings_of
 from muxgcl.reproduce.records import Line, Record
+from muxgcl.runs.settings import unknown_name
 
 HALVES = {  # the development half of each graph, by its hash
     "cora": "15b24c331e3ea421",
@@ -26,6 +34,8 @@ HALVES = {  # the development half of each graph, by its hash
 BEFORE = {  # files that are older than the rule, by the hash of what is in them
     "search.jsonl": "f02a96a7e5d9ade6e2420c9d72ba0ee14bbc69ba64beca49d5caaa972d258789",
 }
+SEEDS = {"split_seed": "splits", "seed": "training seed"}
+TRIED = ("settings", "changes", "readout")  # one of them says what a search tried
 
 
 def doubts(lines: Iterable[Line]) -> Iterator[str]:
@@ -43,6 +53,8 @@ def doubts(lines: Iterable[Line]) -> Iterator[str]:
 
 def _stale(record: Record) -> str:
     """What has changed in the code's settings, or in the halves, since the record was made."""
+    if record["dataset"] not in DATASETS:
+        return f"malformed: {unknown_name('dataset', record['dataset'], DATASETS)}"
     half = record["result"].get("development")
     if half is not None and half != HALVES.get(record["dataset"], half):
         return f"judged on another half of {record['dataset']}'s labels: {half}"
@@ -58,8 +70,15 @@ def _stale(record: Record) -> str:
     return ""
 
 
-def search_doubts(folder: Path) -> Iterator[str]:
-    """Records of searches that read, or may have read, labels outside the development half."""
+def search_doubts(folder: Path, tables: Iterable[Line]) -> Iterator[str]:
+    """Searches that read, or may have read, labels they must not, or that have gone.
+
+    Args:
+        folder: where the records are.
+        tables: the lines of tables and figures, whose seeds no search may have.
+    """
+    sound = [line.record for line in tables if not line.fault]
+    taken = {name: {record[name] for record in sound} for name in SEEDS}
     for path in search_files(folder):
         if path.name in BEFORE:
             if hashlib.sha256(path.read_bytes()).hexdigest() != BEFORE[path.name]:
@@ -69,8 +88,10 @@ def search_doubts(folder: Path) -> Iterator[str]:
                 )
             continue
         for number, text in enumerate(path.read_bytes().splitlines(), start=1):
-            if reason := _fault(parsed(text)):
+            if reason := _fault(parsed(text), taken):
                 yield f"{path.name}:{number}: {reason}"
+    if (folder / "README.md").is_file():  # this repository's records, not a folder of one's own
+        yield from _gone(folder)
 
 
 def search_files(folder: Path) -> list[Path]:
@@ -78,20 +99,43 @@ def search_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*search.jsonl"))
 
 
-def _fault(row: dict[str, Any] | None) -> str:
+def fault_of_half(row: Record) -> str:
+    """Why a line that read labels of one half does not say truly which half that was."""
+    dataset, half = row.get("dataset"), row.get("development")
+    if dataset not in tuple(HALVES):
+        return f"malformed: dataset is {dataset!r}, expected one of {', '.join(HALVES)}"
+    if half != HALVES[dataset]:
+        expected = f"development is {half!r}, expected {HALVES[dataset]!r}"
+        return f"it read labels of another half of {dataset}: {expected}"
+    return ""
+
+
+def _fault(row: Record | None, taken: dict[str, set[int]]) -> str:
     if row is None:
         return "malformed: not a JSON object"
-    if "dataset" not in row:
-        return "malformed: it names no dataset"
-    read, half = row.get("labels"), row.get("development")
-    if read != "development":
-        return f"the search read labels outside the development half: labels is {read!r}"
-    known = HALVES.get(row["dataset"], half)
-    if not isinstance(half, str) or half != known:
-        return (
-            f"the search read labels outside the development half of {row['dataset']}: "
-            f"development is {half!r}, expected {known!r}"
-        )
-    if not isinstance(row.get("split_seed"), int):
-        return f"malformed: split_seed is {row.get('split_seed')!r}"
+    if row.get("labels") != "development":
+        found = f"labels is {row.get('labels')!r}"
+        return f"the search read labels outside the development half: {found}"
+    if reason := fault_of_half(row):
+        return reason
+    for name, what in SEEDS.items():
+        if type(seed := row.get(name)) is not int:
+            return f"malformed: {name} is {seed!r}, expected a whole number"
+        if seed in taken[name]:
+            return f"{name} is {seed}: the search has the {what} of a table"
+    if not any(name in row for name in TRIED):
+        return f"malformed: it does not say what was tried: expected {' or '.join(TRIED)}"
     return ""
+
+
+def _gone(folder: Path) -> Iterator[str]:
+    """Files of records that presets name as their source, and that are not there or are empty."""
+    named: dict[str, list[str]] = defaultdict(list)
+    for presets in sorted(files("muxgcl.runs.presets").iterdir(), key=lambda file: file.name):
+        found = re.findall(r"records/([\w-]+\.jsonl)", presets.read_text(encoding="utf-8"))
+        for name in dict.fromkeys(found):
+            named[name].append(presets.name)
+    for name, by in sorted(named.items()):
+        path = folder / name
+        if not path.is_file() or not path.read_bytes().strip():
+            yield f"{name}: missing or empty, but presets come from it: {', '.join(by)}"
