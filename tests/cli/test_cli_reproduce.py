@@ -61,11 +61,12 @@ def test_check_refuses_a_search_that_read_labels_of_test_nodes(
 ) -> None:
     fill(tmp_path, GRACE)
     row = {"dataset": "cora", "labels": "development", "development": HALVES["cora"]}
+    row |= {"settings": {}, "split_seed": 1000, "seed": 400}
     file = tmp_path / "hop-search.jsonl"
-    file.write_text(json.dumps(row | {"split_seed": 1000}) + "\n")
+    file.write_text(json.dumps(row) + "\n")
     assert run(["reproduce", "--check", "--records", str(tmp_path)]) == 0
     assert "3 records" in capsys.readouterr().err
-    file.write_text(json.dumps(row | {"split_seed": 1000, "labels": "all"}) + "\n")
+    file.write_text(json.dumps(row | {"labels": "all"}) + "\n")
     assert run(["reproduce", "--check", "--records", str(tmp_path)]) == 2
     err = capsys.readouterr().err
     assert "hop-search.jsonl:1: the search read labels outside the development half" in err

@@ -249,11 +249,20 @@ def ring_table(path: Path) -> Table:
     rows = read_lines(path)
     return Table(
         "ring",
-        "An epoch on several processes that share two cores, by when tables are sent",
-        ["processes", "nodes", "sent by each", "nothing sent", "sent before", "sent after"],
+        "An epoch on several processes that share two cores, or one GPU, by when tables are sent",
+        [
+            "processes",
+            "device",
+            "nodes",
+            "sent by each",
+            "nothing sent",
+            "sent before",
+            "sent after",
+        ],
         [
             [
                 f"{row['workers']}",
+                row["device"],
                 f"{row['nodes']:,}",
                 f"{row['sent_mib']:.1f} MiB",
                 *(_spread(row["ms"][way]) for way in ("alone", "early", "late")),
@@ -263,8 +272,8 @@ def ring_table(path: Path) -> Table:
         [
             "Milliseconds: the median, and in brackets the middle half of the epochs. `mux-gcl` "
             "with rows of 128 numbers, one thread a process, Gloo. Tables are sent before a block "
-            "of pairs is computed, as in training, or after it. Other programs used the same cores "
-            "meanwhile. Records: `records/ring.jsonl`, by `benchmarks/ring.py`."
+            "of pairs is computed, as in training, or after it. Other programs used the two cores "
+            "meanwhile; the GPU was alone. Records: `records/ring.jsonl`, by `benchmarks/ring.py`."
         ],
     )
 

@@ -7,14 +7,12 @@ from statistics import fmean, median
 from muxgcl.evaluate import Difference
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import Scope
-from muxgcl.reproduce.check import BEFORE
 from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.paper import LABELS, TITLES
 from muxgcl.reproduce.records import Found, Record
-from muxgcl.runs.settings import origin, searches
+from muxgcl.runs.settings import origin
 
 MARKS = {"official": "", "mixed": " †", "ours": " ‡"}  # by whose settings they are
-OLDER = "§"  # beside them: a search that is older than the two halves of the labels
 OF_MUX_GCL = ("gae", "vgae")  # official settings, but by MUX-GCL's authors
 COLLAPSED = 10.0  # points of accuracy below the median over seeds
 
@@ -30,28 +28,15 @@ class Shown:
 
 
 def mark(method: str, preset: str, dataset: str) -> str:
-    """The marks of a method's settings for a dataset: whose, and whether an older search's."""
-    older = OLDER if set(searches(method, preset, dataset)) & BEFORE.keys() else ""
-    return MARKS[origin(method, preset, dataset)] + older
+    """The mark of a method's settings for a dataset: whose they are."""
+    return MARKS[origin(method, preset, dataset)]
 
 
 def marks_told(methods: Iterable[str]) -> str:
     """What the marks beside the rows of some methods mean."""
     borrowed = " and ".join(LABELS[name] for name in OF_MUX_GCL if name in methods)
     of_mux_gcl = f" ({borrowed}: those of MUX-GCL's authors)" if borrowed else ""
-    return (
-        "† the authors' in part, the rest ours; ‡ ours; no mark: the authors' "
-        f"own{of_mux_gcl}; {OLDER} chosen, at least in part, by an older search "
-        "(`records/search.jsonl`) that read labels of both halves, those of test nodes among them"
-    )
-
-
-def searched(method: str, preset: str, dataset: str) -> str:
-    """How much of the settings was chosen on the development half: "whole", "part" or ""."""
-    files = set(searches(method, preset, dataset))
-    if not files - BEFORE.keys():
-        return ""
-    return "part" if files & BEFORE.keys() else "whole"
+    return f"† the authors' in part, the rest ours; ‡ ours; no mark: the authors' own{of_mux_gcl}"
 
 
 def shown(found: Found, scope: Scope, row: Row, dataset: str) -> Shown:

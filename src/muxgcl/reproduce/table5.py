@@ -86,14 +86,15 @@ def _cell(row: Row | None, method: str, dataset: str) -> str:
 
 
 def _older(rows: Iterable[Row]) -> list[str]:
-    """What to know of memory where a row was measured before warm-ups shared a stream."""
-    if not any(row.get("commit", "")[:7] in SEVERAL_STREAMS for row in rows):
+    """Which rows say too much of memory: they are older than warm-ups that share a stream."""
+    before = {row["method"] for row in rows if row.get("commit", "")[:7] in SEVERAL_STREAMS}
+    if not before:
         return []
+    names = ", ".join(LABELS[name] for name in METHODS if name in before)
     return [
-        "These records are older than the commit from which on the warm-ups before a capture share "
-        "one stream (bbc06dc). Each stream that multiplies matrices keeps 32 MiB of cuBLAS "
-        "workspace, so memory here is up to some 300 MiB more than an epoch takes now: the table "
-        "below has newer figures where one was measured again."
+        f"Rows of {names} were measured, on one graph or more, before the warm-ups of a capture "
+        "shared one stream (bbc06dc). Each stream that multiplies matrices keeps 32 MiB of cuBLAS "
+        "workspace, so their memory may be some 300 MiB more than an epoch takes now."
     ]
 
 
