@@ -41,7 +41,7 @@ class Kind:
         signal: how much of a node's features its class decides.
         nodes: how many.
         classes: how many.
-        degree: neighbours of a node, in the mean.
+        degree: neighbours of a node, in the mean; edges that are drawn twice count once.
         heavy: whether degrees have a heavy tail.
         islands: the share of nodes that have no edge.
         rare: whether each class is half as large as the one before.
@@ -81,9 +81,9 @@ KINDS = {
 }
 
 
-def make(kind: Kind, draw: int) -> Data:
-    """A graph of this kind, the same for the same draw."""
-    chance = np.random.default_rng(draw)
+def make(kind: Kind, seed: int | list[int]) -> Data:
+    """A graph of this kind, the same for the same seed."""
+    chance = np.random.default_rng(seed)
     share = 0.5 ** np.arange(kind.classes) if kind.rare else np.ones(kind.classes)
     x, y = _features(kind, chance, share / share.sum())
     members = [np.flatnonzero(y == c) for c in range(kind.classes)]
@@ -150,6 +150,10 @@ def judged(graph: Data, seed: int, settings: dict[str, Any], splits: int) -> dic
     }
 
 
+def _name(graph: str, draw: int, given: dict[str, Any], splits: int) -> str:
+    return json.dumps([graph, draw, given, splits], sort_keys=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS, metavar="KIND")
@@ -163,12 +167,12 @@ def main() -> None:
     known = set()
     if args.record.is_file():
         rows = [json.loads(line) for line in args.record.read_text().splitlines()]
-        known = {(row["graph"], row["draw"], json.dumps(row["given"])) for row in rows}
+        known = {_name(row["graph"], row["draw"], row["given"], row["splits"]) for row in rows}
     for draw in args.draws:
         for name in args.kinds:
-            if (name, draw, json.dumps(args.set)) in known:
+            if _name(name, draw, args.set, args.splits) in known:
                 continue
-            graph = make(KINDS[name], draw)
+            graph = make(KINDS[name], [draw, list(KINDS).index(name)])
             row = {
                 "kind": "any graph",
                 "graph": name,

@@ -187,7 +187,6 @@ def train(todo: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     from muxgcl.runs.heap import reused_memory
     from muxgcl.runs.loop import Trainer
     from muxgcl.runs.plan import Plan, build
-    from muxgcl.runs.settings import preset
     from muxgcl.seeding import seeded
 
     name, size = todo["dataset"], todo["anchors"]
@@ -195,9 +194,8 @@ def train(todo: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     device = pick_device(args.device)
     graph, labels = Graph.from_data(data).to(device), data.y.numpy()
     y, splits = development_labels(labels), development_splits(labels, args.splits, SPLIT_SEED)
-    settings = preset(todo["method"], "best", todo["like"]) | todo["changes"]
     given = {"seed": todo["seed"], "device": args.device, "anchors": size, "keys": size}
-    plan = Plan.make(todo["method"], "best", name, settings, **given)
+    plan = Plan.make(todo["method"], "best", todo["like"], todo["changes"], **given)
     begin, spent = time.perf_counter(), 0.0
     with seeded(plan.seed, device), reused_memory(device):
         method = build(plan, graph, args.cache)

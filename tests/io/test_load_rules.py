@@ -11,9 +11,8 @@ import torch
 from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
-from muxgcl.io import structure
 from muxgcl.io.load import Loaded, load
-from muxgcl.io.structure import NAMES, structural_features
+from muxgcl.io.structure import NAMES
 
 PATH = "a,b\nb,c\n"  # three nodes in a row
 
@@ -227,63 +226,6 @@ def test_entries_that_a_matrix_stores_twice_are_added_up() -> None:
         assert graph.data.edge_weight.tolist() == [3, 3, 5, 5]
         assert graph.data.x.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
     assert adjacency.nnz == table.nnz == 3  # the user's own are left alone
-
-
-# --- no features -----------------------------------------------------------------------------
-
-
-def test_without_features_degree_and_position_are_made(tmp_path: Path) -> None:
-    star = "".join(f"hub,leaf{leaf}\n" for leaf in range(6)) + "a,b\n"
-    graph = loaded(tmp_path, star)
-    x = graph.data.x
-    assert x.shape == (9, 16 + 3 * 96)
-    assert "no features: 16 bins of degree and 288 of position made from edges" in graph.notes
-    degree_bin = x[:, :16].argmax(1).tolist()
-    assert degree_bin == [1, 1, 2, 1, 1, 1, 1, 1, 1]  # a, b, hub (degree 6), six leaves
-    position = x[:, 16:].reshape(9, 3, 96)
-    torch.testing.assert_close(position.norm(dim=2), torch.ones(9, 3))
-    near = (position[3] * position[4]).sum(1)  # two leaves of one hub
-    elsewhere = (position[3] * position[0]).sum(1)
-    assert (near > elsewhere + 0.5).all()
-
-
-def test_positions_are_averages_of_signs_less_their_mean() -> None:
-    chance = np.random.default_rng(0)
-    upper = np.triu(chance.random((40, 40)) < 0.1, 1)
-    adjacency = (upper | upper.T).astype(float)
-    around = adjacency + np.eye(40)
-    size = around.sum(1, keepdims=True)
-    ids = np.arange(40)
-    found = structural_features(np.stack(np.nonzero(adjacency)), ids)[:, 16:]
-    bits = structure._bits(ids)
-    for k, steps in enumerate((4, 16, 48)):
-        signs = 2.0 * bits[:, 96 * k : 96 * (k + 1)] - 1
-        want = np.linalg.matrix_power(around / size, steps) @ signs
-        want -= (size * want).sum(0) / size.sum()  # what is left of it in the end
-        want /= np.linalg.norm(want, axis=1, keepdims=True)
-        np.testing.assert_allclose(found[:, 96 * k : 96 * (k + 1)], want, atol=2e-4)
-
-
-def test_positions_where_nothing_tells_nodes_apart_are_zero() -> None:
-    everybody = np.stack(np.nonzero(~np.eye(30, dtype=bool)))
-    assert not structural_features(everybody, np.arange(30))[:, 16:].any()
-    assert not structural_features(np.empty((2, 0), np.int64), np.arange(1))[:, 16:].any()
-
-
-def test_made_features_follow_the_ids_and_not_the_order() -> None:
-    edges = np.array([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]])
-    both = np.concatenate([edges, edges[::-1]], 1)
-    order = np.array([3, 1, 4, 0, 5, 2])  # node k is now at place order[k]
-    one = structural_features(both, np.arange(6))
-    two = structural_features(order[both], np.argsort(order))
-    np.testing.assert_allclose(two[order], one, atol=1e-5)
-    assert np.array_equal(structure._bits(np.arange(6)), structure._bits(np.arange(6).astype(str)))
-
-
-def test_a_table_of_names_alone_leaves_the_made_features(tmp_path: Path) -> None:
-    graph = loaded(tmp_path, PATH, "id,name\na,Ann\nb,Bob\nc,Cid\n")
-    assert graph.feature_names == NAMES
-    assert graph.columns["name"].tolist() == ["Ann", "Bob", "Cid"]
 
 
 # --- in memory -------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from reproduce_cases import SMALL, fill
 
-from muxgcl.reproduce.check import HALVES, search_doubts
+from muxgcl.reproduce.check import HALVES, doubts, is_this_repositorys, search_doubts
+from muxgcl.reproduce.job import settings_hash
 from muxgcl.reproduce.other_records import KINDS, other_doubts, unknown_files
-from muxgcl.reproduce.records import RecordStore
+from muxgcl.reproduce.records import RecordStore, _stated, digest
 
 ROOT = Path(__file__).resolve().parents[2]
 GRACE = SMALL.scored("grace", "cora")
@@ -83,15 +84,15 @@ def test_a_line_that_is_no_record_of_a_search_is_named(tmp_path: Path) -> None:
 def test_searches_older_than_the_rule_are_kept_as_they_were(tmp_path: Path) -> None:
     kept = ROOT / "records" / "search.jsonl"
     (tmp_path / "search.jsonl").write_bytes(kept.read_bytes())
-    assert list(search_doubts(tmp_path, [])) == []
+    assert not [one for one in search_doubts(tmp_path, []) if one.startswith("search.jsonl")]
     with (tmp_path / "search.jsonl").open("a") as file:
         file.write(json.dumps(SEARCH) + "\n")
-    (doubt,) = search_doubts(tmp_path, [])
-    assert "read labels of all nodes" in doubt
+    first, *_ = search_doubts(tmp_path, [])
+    assert first.startswith("search.jsonl: its searches read labels of all nodes")
 
 
 def test_a_search_that_presets_come_from_may_not_go(tmp_path: Path) -> None:
-    for path in [ROOT / "records" / "README.md", *(ROOT / "records").glob("*.jsonl")]:
+    for path in (ROOT / "records").glob("*.jsonl"):
         shutil.copy(path, tmp_path)
     assert list(search_doubts(tmp_path, [])) == []
     (tmp_path / "hop-search.jsonl").unlink()
@@ -142,6 +143,8 @@ def test_a_file_that_nobody_checks_is_named(tmp_path: Path, name: str) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(SEARCH) + "\n")
     assert unknown_files(tmp_path) == [path]
+    assert list(other_doubts(tmp_path)) == []  # a folder of one's own may hold anything
+    shutil.copy(ROOT / "records" / "search.jsonl", tmp_path)
     (doubt,) = other_doubts(tmp_path)
     assert doubt.startswith(f"{name}: no known file of records, so its lines are not checked")
 
@@ -155,8 +158,29 @@ def test_a_time_of_other_settings_than_the_preset_has_is_stale(tmp_path: Path) -
     assert doubt == "times.jsonl:2: stale: its preset has other settings now"
 
 
+def test_lines_of_a_table_that_are_no_records_hide_nothing_of_a_search(tmp_path: Path) -> None:
+    store = fill(tmp_path / "tables", GRACE[:1])
+    with store.path("table1").open("a") as file:
+        file.write("{}\n")
+    (tmp_path / "hop-search.jsonl").write_text(json.dumps(SEARCH | {"labels": "all"}) + "\n")
+    (doubt,) = search_doubts(tmp_path, store.lines())
+    assert "labels is 'all'" in doubt
+
+
+def test_a_record_of_a_graph_that_is_none_is_malformed(tmp_path: Path) -> None:
+    store = fill(tmp_path, GRACE[:1])
+    (line,) = store.path("table1").read_text().splitlines()
+    row = json.loads(line) | {"dataset": "corra"}
+    row["hash"] = settings_hash(_stated(row))
+    row["digest"] = digest(row)
+    store.path("table1").write_text(json.dumps(row) + "\n")
+    (doubt,) = doubts(store.lines())
+    assert "malformed: unknown dataset 'corra'" in doubt
+
+
 def test_our_own_records_leave_no_doubt() -> None:
     folder = ROOT / "records"
+    assert is_this_repositorys(folder)
     assert list(other_doubts(folder)) == []
     assert list(search_doubts(folder, RecordStore(folder).lines())) == []
     assert unknown_files(folder) == []

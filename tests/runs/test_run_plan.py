@@ -11,7 +11,16 @@ from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.methods import METHODS
 from muxgcl.methods.grace import Grace
-from muxgcl.runs.plan import SEEDS, Plan, build, check_plan, check_sizes, find_method
+from muxgcl.runs.plan import (
+    MOST_LAYERS,
+    SEEDS,
+    Plan,
+    _weights_for,
+    build,
+    check_plan,
+    check_sizes,
+    find_method,
+)
 
 GRAPH = Graph.from_data(planted(nodes=40))
 SMALL = {"width": 8, "projection": 8, "projection_out": 8}
@@ -238,3 +247,37 @@ def test_the_last_scale_alone_needs_no_weights_of_the_others() -> None:
     both = Plan.make("mux-hop", "best", "cora", given)
     with pytest.raises(UserError, match="readout_weights are for readout all"):
         build(both, GRAPH)
+
+
+def test_a_file_of_settings_is_taken_as_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text("hops = 2\nreadout_weights = [0.7, 1.0]\n")
+    plan = Plan.make("mux-hop", str(file))
+    assert plan.settings.readout_weights == (0.7, 1.0)  # what is wrong is said, not mended
+    with pytest.raises(UserError, match="one number for each of the 3 scales"):
+        build(plan, GRAPH)
+    file.write_text("hops = 1\nscale_weights = [0.5, 0.5]\nreadout_weights = '0.5,1'\n")
+    three = {"hops": 2, "scale_weights": (0.5, 0.25, 0.25)}
+    assert Plan.make("mux-hop", str(file), "cora", three).settings.readout_weights == (
+        0.5,
+        0.5,
+        1.0,
+    )
+    file.write_text("readout_weights = 1.0\n")
+    with pytest.raises(UserError, match="readout_weights must be numbers separated by commas"):
+        Plan.make("mux-hop", str(file), "cora", three)
+
+
+def test_a_number_of_hops_that_no_memory_holds_is_refused_before_weights_are_made() -> None:
+    assert len(_weights_for({"hops": 10**9}, (1.0, 2.0))) == MOST_LAYERS
+
+
+def test_weights_that_auto_picked_and_hops_changed_are_told_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("muxgcl.runs.auto.agreement", lambda graph, hops: (0.0, 1.0))
+    given = {"hops": 3, "scale_weights": (0.25,) * 4}
+    plan = Plan.make("mux-hop", "auto", overrides=given, graph=GRAPH)
+    assert plan.settings.readout_weights == (0.1, 0.1, 0.3, 1.0)
+    told = {choice.key: choice.value for choice in plan.choices}
+    assert told["readout_weights"] == plan.settings.readout_weights

@@ -15,7 +15,7 @@ from muxgcl.io import planted
 from muxgcl.io.load import Loaded, load
 from muxgcl.methods import METHODS
 from muxgcl.runs.loop import Epoch, NonFiniteLoss
-from muxgcl.runs.plan import Plan
+from muxgcl.runs.plan import Plan, build
 from muxgcl.runs.settings import TrainConfig, hints, split_settings
 from muxgcl.tune import measure_of, tune
 from muxgcl.tune.space import Range, point_of, settings_of, space_of, whole_space
@@ -236,6 +236,25 @@ def test_a_method_is_searched_in_its_own_settings_around_auto(method: str, graph
     settings = settings_of(kind, point, {})
     assert settings == {key: values[key] for key in settings}
     split_settings(settings, TrainConfig, kind.Config)  # every key is one, every value fits
+
+
+@pytest.mark.parametrize(
+    ("given", "weights"),
+    [({"hops": 3, "scale_weights": (0.25,) * 4}, {4}), ({"readout": "last"}, set())],
+)
+def test_weights_that_are_searched_fit_the_scales_there_are(
+    given: dict[str, Any], weights: set[int], graph: Graph
+) -> None:
+    plan = Plan.make("mux-hop", "auto", overrides=given, graph=graph)
+    values = {f: getattr(plan.settings, f) for f in hints(type(plan.settings))}
+    values |= {f: getattr(plan.train, f) for f in hints(TrainConfig)}
+    space = space_of(METHODS["mux-hop"], values, given)
+    found = space.get("readout_weights", ())
+    assert isinstance(found, tuple)
+    assert {len(one) for one in found} == weights
+    for choice in found or [values["readout_weights"]]:
+        tried = settings_of(METHODS["mux-hop"], {"readout_weights": choice}, given)
+        build(Plan.make("mux-hop", "auto", overrides=tried, graph=graph), graph)
 
 
 def test_every_draw_makes_a_method_that_can_be_built(graph: Graph, tmp_path: Path) -> None:

@@ -44,6 +44,21 @@ IN_LAYERS = {  # nodes: epochs, lr, width
 }
 
 
+CHOSEN_IN_LAYERS = {  # edges dropped, columns dropped, temperature
+    ("mux-gcl", ()): ((0.6, 0.7), (0.5, 0.5), 0.3),
+    ("mux-gcl", ("photo",)): ((0.6, 0.7), (0.5, 0.5), 0.3),
+    ("grace", ()): ((0.4, 0.5), (0.3, 0.4), 0.5),
+    ("grace", ("cora",)): ((0.3, 0.5), (0.1, 0.1), 0.5),
+}
+
+
+@pytest.mark.parametrize(("method", "left_out"), CHOSEN_IN_LAYERS)
+def test_settings_in_layers_are_those_that_did_best(method: str, left_out: tuple[str, ...]) -> None:
+    found = general(method, left_out)
+    keys = ("drop_edges", "mask_features", "temperature")
+    assert tuple(found[key] for key in keys) == CHOSEN_IN_LAYERS[method, left_out]
+
+
 @pytest.mark.parametrize("nodes", IN_LAYERS)
 @pytest.mark.parametrize("method", ["mux-gcl", "grace"])
 def test_a_network_in_the_propagation_is_fitted_to_the_size(method: str, nodes: int) -> None:

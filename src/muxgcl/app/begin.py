@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.app.source import Source, other_graph
+from muxgcl.app.source import Source, check_made, other_graph
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.load import Loaded
@@ -171,6 +171,7 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
     mark = graph_fingerprint(ready.graph)
     facts = before.get("data", {})
     if facts.get("fingerprint") != mark:
+        check_made(run)
         raise UserError(
             f"{run.path} was begun with another graph: this one has "
             f"{other_graph(facts, ready.graph)}"

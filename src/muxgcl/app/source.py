@@ -1,5 +1,6 @@
 """Where a graph comes from: a dataset's name, a user's files, or an object in memory."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -17,10 +18,12 @@ from muxgcl.io.load import Encoding, Loaded, load
 from muxgcl.io.nodes import NodeTable, classes, joined_labels, no_numbers
 from muxgcl.io.roles import NodeColumns
 from muxgcl.io.sources import read_nodes
+from muxgcl.io.structure import NAMES
 from muxgcl.runs.folder import Run
 from muxgcl.runs.settings import unknown_name
 from muxgcl.tensors import Tensors
 
+MADE = re.compile(r"(\d+) bins of degree and (\d+) of position made from edges")  # a note
 FLAGS = {
     "source_column": "--source",
     "target_column": "--target",
@@ -179,6 +182,7 @@ def graph_of_run(
     tensors = Graph.from_data(loaded.tensors)
     before = tables.get("data", {})
     if before.get("fingerprint") not in (None, graph_fingerprint(tensors)):
+        check_made(run)
         which = f"{run.path} was trained on another graph than"
         raise UserError(
             f"{which} the one given: {other_graph(before, tensors)}"
@@ -190,6 +194,17 @@ def graph_of_run(
     if graph is None or "y" not in loaded.tensors:
         loaded = with_kept_labels(run, loaded)
     return loaded, tensors
+
+
+def check_made(run: Run) -> None:
+    """Refuse a run whose features were made from edges in another way than is done here."""
+    for note in run.config().get("data", {}).get("notes", []):
+        found = MADE.search(note)
+        if found and (made := sum(map(int, found.groups()))) != len(NAMES):
+            raise UserError(
+                f"{run.path}: its {made} features from edges were made by another version, and "
+                f"this one makes {len(NAMES)}: train it again"
+            )
 
 
 def _again(run: Run) -> str:

@@ -15,7 +15,7 @@ from muxgcl.app.kept import kept_nodes, save_labels
 from muxgcl.app.new_nodes import columns_of_run, grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
-from muxgcl.app.source import graph_of_run, relabelled, source_like
+from muxgcl.app.source import check_made, graph_of_run, relabelled, source_like
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
@@ -101,6 +101,7 @@ def embed(
     else:
         observer.phase("loading")
         if new_nodes is not None:
+            check_made(trained)
             alone = LoadOptions(data_root=load.data_root)
             own, _ = graph_of_run(trained, graph, alone if graph is None else load)
             of_new = load if graph is None else replace(load, features=None, labels=None)
@@ -116,6 +117,7 @@ def embed(
         if wanted is None:
             raise UserError(f"{trained.config_file}: data.features is missing")
         if tensors.num_features != wanted:
+            check_made(trained)
             raise UserError(
                 f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
             )
@@ -265,6 +267,7 @@ def predict_links(
     trained, observer = Run(Path(run)), observer or Observer()
     plan = Plan.from_tables(trained.config())
     observer.phase("loading")
+    check_made(trained)
     loaded, _ = graph_of_run(trained, graph, load)
     often = "once" if repeats == 1 else f"{repeats} times, each time"
     observer.note(

@@ -2,11 +2,15 @@
 
 Degree: one of 16 bins, each twice as wide as the last. Position: every node is given signs by a
 hash of its id, and a node's position is the average of signs some steps around it, less the average
-over all nodes, scaled to unit length: 96 signs for each of 4, 16 and 48 steps. Nodes that share
-neighbours, or a part of the graph, lie close, as in FastRP (<https://arxiv.org/abs/1908.11512>).
-Both depend on edges and on ids alone: the same graph gives the same features everywhere.
+over its connected component, scaled to unit length: 96 signs for each of 4, 16 and 48 steps. Nodes
+that share neighbours, or a part of the graph, lie close, as in FastRP
+(<https://arxiv.org/abs/1908.11512>). A node without edges, or in a component so small that its
+averages are all alike, has the position zero.
+Both depend on edges and on ids alone: the same graph gives the same features everywhere, up to the
+last digits.
 """
 
+from collections.abc import Callable
 from hashlib import blake2b
 
 import numpy as np
@@ -14,6 +18,7 @@ import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from muxgcl.io.ids import Ids, as_text
@@ -22,8 +27,10 @@ from muxgcl.io.safety import check_size
 BINS = 16
 SIGNS = 96  # of a node, at each of
 STEPS = (4, 16, 48)
+Mean = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 ROUNDING = 1e-6  # of the largest entry: what is left below it when averages are taken away
-NODE_BYTES = 4000  # of memory while the features of a node are made
+NODE_BYTES = 4500  # of memory while the features of a node are made
+SPARSE_NODE_BYTES = 22_000  # the same where they join sparse columns
 
 
 def structural_features(edge_index: NDArray[np.int64], ids: Ids) -> NDArray[np.float32]:
@@ -35,24 +42,37 @@ def structural_features(edge_index: NDArray[np.int64], ids: Ids) -> NDArray[np.f
     degree = np.diff(adjacency.indptr)
     bin_of = np.minimum(np.log2(degree + 1).astype(int), BINS - 1)
     around = adjacency + eye_array(nodes, format="csr", dtype=np.float32)
-    size = (degree + 1).astype(np.float32)[:, None]
+    size = (degree + 1).astype(np.float32)
+    mean = _mean_of_components(around, size)
     bits = _bits(ids)
     parts = [np.eye(BINS, dtype=np.float32)[bin_of]]
     for k, steps in enumerate(STEPS):
         signs = bits[:, k * SIGNS : (k + 1) * SIGNS].astype(np.float32) * 2 - 1
-        parts.append(_position(around, size, signs, steps))
+        parts.append(_position(around, size[:, None], mean, signs, steps))
     return np.hstack(parts)
 
 
+def _mean_of_components(around: csr_array, size: NDArray[np.float32]) -> Mean:
+    """What gives every node the average over its component, where nodes count by their degree."""
+    count, component = connected_components(around, directed=False)
+    nodes = np.arange(len(size))
+    sums = csr_array((size, (component, nodes)), shape=(count, len(size)))
+    total = np.bincount(component, size, minlength=count).astype(np.float32)[:, None]
+    return lambda table: ((sums @ table) / total)[component]
+
+
 def _position(
-    around: csr_array, size: NDArray[np.float32], position: NDArray[np.float32], steps: int
+    around: csr_array,
+    size: NDArray[np.float32],
+    mean: Mean,
+    position: NDArray[np.float32],
+    steps: int,
 ) -> NDArray[np.float32]:
     """Averages over so many steps, the mean taken away each time: it would be all that is left."""
-    share = size / size.sum()
     for _ in range(steps):
         position = (around @ position) / size
         largest = np.abs(position).max(initial=0)
-        position -= (share * position).sum(0)
+        position -= mean(position)
         position[np.abs(position) <= ROUNDING * largest] = 0
         position /= np.abs(position).max(initial=0) or 1
     length = np.linalg.norm(position, axis=1, keepdims=True)
@@ -70,6 +90,8 @@ def with_structure(
     x: Tensor | None, edge_index: NDArray[np.int64], ids: Ids
 ) -> Float[Tensor, "n f"]:
     """These features, and beside them those made from edges; without any, the latter alone."""
+    if x is not None and x.layout != torch.strided:
+        check_size("features and those made from edges", SPARSE_NODE_BYTES * len(ids))
     made = torch.from_numpy(structural_features(edge_index, ids))
     if x is None:
         return made

@@ -90,8 +90,13 @@ def search_doubts(folder: Path, tables: Iterable[Line]) -> Iterator[str]:
         for number, text in enumerate(path.read_bytes().splitlines(), start=1):
             if reason := _fault(parsed(text), taken):
                 yield f"{path.name}:{number}: {reason}"
-    if (folder / "README.md").is_file():  # this repository's records, not a folder of one's own
+    if is_this_repositorys(folder):
         yield from _gone(folder)
+
+
+def is_this_repositorys(folder: Path) -> bool:
+    """Whether these are the records beside the code, not those of a user: they alone are so old."""
+    return all((folder / name).is_file() for name in BEFORE)
 
 
 def search_files(folder: Path) -> list[Path]:

@@ -1,8 +1,8 @@
 """What can be checked of the records that no table of scores asks for; every doubt is one line.
 
-A file must be known here, or nobody would look at what is in it: a search belongs in
-`*search.jsonl`. A line must be JSON, and of a kind that its file is for. Where it has a digest, its
-content must match; where it says which labels it read, they must be those of the half that it
+Beside the code, a file must be known here, or nobody would look at what is in it: a search belongs
+in `*search.jsonl`. A line must be JSON, and of a kind that its file is for. Where it has a digest,
+its content must match; where it says which labels it read, they must be those of the half that it
 names; where it is the time of a preset, the preset must still have these settings. Nothing more is
 known of times, kernels and widths: a figure changed by hand in such a line is not noticed.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from muxgcl.io.files import parsed
-from muxgcl.reproduce.check import fault_of_half, search_files
+from muxgcl.reproduce.check import fault_of_half, is_this_repositorys, search_files
 from muxgcl.reproduce.job import COMMITTEE, CONTROLS, READOUTS, SCORES
 from muxgcl.reproduce.records import NAMES, Record, digest
 from muxgcl.reproduce.table5 import TIMES, is_current
@@ -60,7 +60,7 @@ def unknown_files(folder: Path) -> list[Path]:
 
 def other_doubts(folder: Path) -> Iterator[str]:
     """Lines that are damaged, were changed, or read labels of another half; unknown files."""
-    for path in unknown_files(folder):
+    for path in unknown_files(folder) if is_this_repositorys(folder) else []:
         yield (
             f"{path.relative_to(folder)}: no known file of records, so its lines are not checked; "
             "a search belongs in NAME-search.jsonl, in the folder itself"

@@ -1,6 +1,6 @@
 """All that determines a run apart from the graph, and the method that follows from it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from muxgcl.runs import auto
 from muxgcl.runs.auto import Choice
 from muxgcl.runs.environment import commit, versions
 from muxgcl.runs.loop import Capture
-from muxgcl.runs.settings import TrainConfig, hints, preset, split_settings, unknown_name
+from muxgcl.runs.settings import TrainConfig, convert, hints, preset, split_settings, unknown_name
 
 SEEDS = 1 << 63
 MOST = 10_000_000  # of anything that a setting counts
@@ -105,8 +105,12 @@ class Plan:
             start = preset(method, "best", "default")
         given = overrides or {}
         values = {**start, **given}
-        if "readout_weights" in start and "readout_weights" not in given:
-            values["readout_weights"] = _weights_for(values, start["readout_weights"])
+        if start.get("readout_weights") and _reads_other_scales(given):
+            weights = values["readout_weights"] = _weights_for(values, start["readout_weights"])
+            picked = [
+                replace(choice, value=weights) if choice.key == "readout_weights" else choice
+                for choice in picked
+            ]
         if picked and method in auto.IN_LAYERS and "width" in given and "projection" not in given:
             values["projection"] = values["width"]  # as the reason for it says
         check_names(method, values)
@@ -245,16 +249,22 @@ def check_sizes(plan: Plan, nodes: int, features: int) -> None:
             check_size(f"a table of {name} {value:,}", 4 * rows * value)
 
 
-def _weights_for(values: Mapping[str, Any], weights: Sequence[float]) -> tuple[float, ...]:
+def _reads_other_scales(given: Mapping[str, Any]) -> bool:
+    """Whether a user changed the readout or the number of scales, and not the weights of these."""
+    return "readout_weights" not in given and bool({"hops", "layers", "readout"} & given.keys())
+
+
+def _weights_for(values: Mapping[str, Any], given: Any) -> tuple[float, ...]:
     """A preset's weights of scales where the readout or the number of scales is another one.
 
     The last scales keep their weights; the first weight stands for all earlier ones.
     """
+    weights: tuple[float, ...] = convert("readout_weights", given, tuple[float, ...])
     if values.get("readout") == "last":
         return ()
     try:
         scales = 1 + int(next(values[key] for key in ("hops", "layers") if key in values))
     except (StopIteration, TypeError, ValueError, OverflowError):
-        return tuple(weights)  # what is wrong is said where settings are checked
+        return weights  # what is wrong is said where settings are checked
     before = max(0, min(scales, MOST_LAYERS) - len(weights))
-    return (*tuple(weights[:1]) * before, *weights[max(0, len(weights) - scales) :])
+    return (*weights[:1] * before, *weights[max(0, len(weights) - scales) :])

@@ -71,6 +71,7 @@ HOP_SPACE: Space = {
     "readout_raw": (0.0, 0.5),
 }
 SPACES = {"mux-hop": HOP_SPACE}
+OF_SCALES = ("scale_weights", "readout_weights")  # one number each
 
 
 def whole_space(kind: type[Method]) -> Space:
@@ -92,6 +93,9 @@ def space_of(kind: type[Method], start: Mapping[str, Any], fixed: Mapping[str, A
         if isinstance(values, Range) and get_origin(known[key]) is tuple:
             for view, value in enumerate(start[key]):
                 found[f"{key}.{view}"] = _with(values, value)
+        elif key in OF_SCALES and isinstance(values, tuple):
+            if count := len(start[key]):  # none are read out but the last
+                found[key] = _with(tuple(one for one in values if len(one) == count), start[key])
         else:
             found[key] = _with(values, start[key])
     if not found:
