@@ -7,8 +7,8 @@ with several weights of its scales. Appends one JSON line a training.
     python benchmarks/noise.py --signals 0.05 0.08 --record records/noise.jsonl
     python benchmarks/noise.py --signals 0.05 0.08 0.12 0.2 --agreement cora photo --record ...
 
-With `--agreement` nothing is trained: how far two halves of the features agree is measured, on the
-block models and on the named graphs.
+With `--agreement` nothing is trained: how far two halves of the features agree is measured, and how
+far edges are from what chance gives, on the block models and on the named graphs.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from muxgcl.io.sbm import Sbm, make_sbm
 from muxgcl.nn.perceptron import spread
 from muxgcl.runs.agreement import agreement
 from muxgcl.runs.auto import FOR_NOISE, OF_FEATURES, settings_for
+from muxgcl.runs.edge_signal import edge_signal
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.plan import Plan, build
@@ -69,12 +70,14 @@ def judged(tables: dict[str, Any], y: Any, splits: Any, device: Any) -> dict[str
 
 
 def agreed(graph: Graph, facts: dict[str, Any], record: Path) -> None:
-    """How far two halves of the features agree, for a few draws of halves."""
+    """How far halves of the features agree, and how far edges are from chance, for a few draws."""
     each = [found for seed in range(4) if (found := agreement(graph, 2, seed)) is not None]
     shares = [round(before / after, 4) for before, after in each]
-    row = {"kind": "agreement", **facts, "pairs": each, "shares": shares, "commit": commit()}
-    append_lines(record, [row])
-    print(facts, shares, flush=True)
+    signals = [found for seed in range(4) if (found := edge_signal(graph, seed)) is not None]
+    edges = [[round(one.features, 2), round(one.edges, 2)] for one in signals]
+    row = {"kind": "agreement", **facts, "pairs": each, "shares": shares, "edges": edges}
+    append_lines(record, [row | {"commit": commit()}])
+    print(facts, shares, edges, flush=True)
 
 
 def main() -> None:

@@ -28,9 +28,9 @@ COLUMNS = 512  # of features; more are mixed at random to as many
 DEALS = 20  # of rows
 FOLDS = 5  # parts of the edges, hidden in turn
 FEW_EDGES = 1_000_000  # in more of them one part will do
-SIGNS, STEPS = 96, 3
+SIGNS, STEPS = 96, 6
 FEWEST_EDGES = 500  # fewer say little
-BY_CHANCE = (4.0, 3.0)  # standard deviations; sums of squares have a longer tail
+BY_CHANCE = 4.0  # standard deviations, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class EdgeSignal:
     @property
     def silent(self) -> bool:
         """Whether the edges look as if they were drawn at random."""
-        return abs(self.features) < BY_CHANCE[0] and abs(self.edges) < BY_CHANCE[1]
+        return max(abs(self.features), abs(self.edges)) < BY_CHANCE
 
 
 def edge_signal(graph: Graph, seed: int = 0) -> EdgeSignal | None:
@@ -52,7 +52,7 @@ def edge_signal(graph: Graph, seed: int = 0) -> EdgeSignal | None:
     if edges.shape[1] < 2 * FEWEST_EDGES:
         return None
     of_features = _of_features(graph, edges, chance)
-    told = abs(of_features) >= BY_CHANCE[0]
+    told = abs(of_features) >= BY_CHANCE
     return EdgeSignal(of_features, 0.0 if told else _of_edges(graph.num_nodes, edges, chance))
 
 
