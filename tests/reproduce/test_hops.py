@@ -19,6 +19,7 @@ from muxgcl.reproduce.artefacts import ARTEFACTS, FIVE, Scope, plan
 from muxgcl.reproduce.check import BEFORE, doubts
 from muxgcl.reproduce.hops import FIRST_SEED, HOP_PARTS, SPLIT_SEED, Hops, members_of
 from muxgcl.reproduce.job import COMMITTEE, LEFT_OUT, READOUTS, SAMPLED, Job
+from muxgcl.reproduce.numbers import device
 from muxgcl.reproduce.readouts import scores_of
 from muxgcl.reproduce.records import (
     Found,
@@ -284,8 +285,15 @@ def test_the_note_says_what_was_chosen_on_the_development_half() -> None:
     chosen = note.split("Chosen on the development half: ")[1].split(";")[0]
     assert chosen.endswith("MUX-GCL, MUX-GCL over hops")
     assert "NS4GC (CiteSeer, PubMed)" in chosen
+    assert "SIGNA (Cora, CiteSeer), " in chosen
+    assert "; searched for there, ours kept: SIGNA (PubMed). " in note
     for name in ("MVGRL", "BLNN"):
         assert name not in note
+
+
+def test_one_thread_is_told_in_the_singular() -> None:
+    assert device("AMD EPYC, 1 threads") == "AMD EPYC, 1 thread"
+    assert device("AMD EPYC, 11 threads") == "AMD EPYC, 11 threads"
 
 
 @pytest.mark.parametrize("dataset", FIVE)

@@ -9,7 +9,7 @@ import numpy as np
 
 from muxgcl.evaluate.controls import control_name
 from muxgcl.io.schema import read_lines
-from muxgcl.reproduce.numbers import DASH
+from muxgcl.reproduce.numbers import DASH, device
 from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.typeset import Table, markdown
 
@@ -200,10 +200,10 @@ def run_table(path: Path) -> Table:
             for row in _runs(path)
         ],
         [
-            "One line a run, in the order in which they were done; later ones have more of what is "
-            "on this page. Accuracy is on the report half: PubMed's was seen after each of its "
-            "runs, and defaults were changed in between (`docs/evaluation.md`, What was looked "
-            "at). Records: `records/run-time.jsonl`, by `benchmarks/run_time.py`."
+            "One line a run, in the order in which they were done; later runs use more of the "
+            "methods described above. Accuracy is on the report half: PubMed's was seen after each "
+            "of its runs, and defaults were changed in between (`docs/evaluation.md`, What was "
+            "looked at). Records: `records/run-time.jsonl`, by `benchmarks/run_time.py`."
         ],
     )
 
@@ -218,8 +218,8 @@ def last_runs(path: Path) -> Table:
         ["graph", "took", "memory", "accuracy", "best control", "commit"],
         [[name, *_outcome(row), row["commit"]] for name, row in timed if row],
         [
-            "The default: `mux-hop`, preset `best` on the benchmark graphs and `auto` on others, "
-            "with a sample of the nodes a step. One run of each, one seed, nothing else on the "
+            "The default: `mux-hop`, preset `best` on the benchmark graphs and `auto` on others; "
+            "each step uses a sample of the nodes. One run of each, one seed, nothing else on the "
             "machine. Accuracy in percent, of the benchmark graphs on the report half. Records: "
             "`records/run-time.jsonl`, by `benchmarks/run_time.py`."
         ],
@@ -262,7 +262,7 @@ def ring_table(path: Path) -> Table:
         [
             [
                 f"{row['workers']}",
-                row["device"],
+                device(row["device"]),
                 f"{row['nodes']:,}",
                 f"{row['sent_mib']:.1f} MiB",
                 *(_spread(row["ms"][way]) for way in ("alone", "early", "late")),

@@ -1,4 +1,4 @@
-"""`muxgcl tune`: choose settings by half of the labels or, without labels, by hidden links."""
+"""`muxgcl tune`: choose settings by half of the labels, or without labels."""
 
 import json
 import re

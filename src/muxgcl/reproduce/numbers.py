@@ -1,5 +1,6 @@
 """From records to the figures in a cell: always mean, spread and n, never a bare mean."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -86,6 +87,11 @@ def interval(found: Difference | None, digits: int = 2) -> str:
         return f"{mean} ({found.seeds} seed{'s' if found.seeds > 1 else ''})"
     star = "*" if found.is_clear else ""
     return f"{mean} [{signed(found.low, digits)}, {signed(found.high, digits)}]{star}"
+
+
+def device(name: str) -> str:
+    """The name of a device in a record; a CPU's ends in its number of threads."""
+    return re.sub(r"\b1 threads$", "1 thread", name)
 
 
 def signed(value: float, digits: int = 2) -> str:
