@@ -6,7 +6,17 @@ Usage: python tools/write_results.py
 import argparse
 from pathlib import Path
 
-from documents import coverage, engine, label_free, new_nodes, reliability, scales, short, widths
+from documents import (
+    any_graph,
+    coverage,
+    engine,
+    label_free,
+    new_nodes,
+    reliability,
+    scales,
+    short,
+    widths,
+)
 from documents.results import with_block, write_documents
 from muxgcl.io.files import write_text
 
@@ -25,6 +35,7 @@ def main() -> None:
         "reliability": reliability,
         "short": short,
         "label-free": label_free,
+        "any-graph": any_graph,
     }
     for marker, module in marked.items():
         for path, block in module.blocks(root).items():

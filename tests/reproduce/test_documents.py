@@ -10,6 +10,7 @@ import pytest
 from reproduce_cases import SMALL, fill
 
 from documents import (
+    any_graph,
     coverage,
     engine,
     label_free,
@@ -52,6 +53,7 @@ def test_only_what_stands_between_the_markers_is_replaced() -> None:
         "scale": scales,
         "short": short,
         "label-free": label_free,
+        "any-graph": any_graph,
     }.items(),
 )
 def test_readme_and_docs_show_what_the_records_give(marker: str, source: ModuleType) -> None:
