@@ -29,7 +29,7 @@ def any_graph_table(rows: list[dict[str, Any]]) -> Table:
         body.append(
             [kind, f"{ours:.2f}", f"{theirs:.2f} ({'; '.join(names)})", signed(ours - theirs)]
         )
-    draws = len({row["draw"] for row in rows})
+    drawn = len({row["draw"] for row in rows})
     splits = {row["splits"] for row in rows}
     return Table(
         "any-graph",
@@ -37,7 +37,7 @@ def any_graph_table(rows: list[dict[str, Any]]) -> Table:
         ["kind of graph", "mux-hop", "best control", "difference"],
         body,
         [
-            f"`muxgcl run` with preset `auto` on a CPU, a graph for each of {draws} draws, "
+            f"`muxgcl run` with preset `auto` on a CPU, a graph for each of {drawn} draws, "
             f"{', '.join(map(str, sorted(splits)))} splits. The control that counts is the one "
             "that has the highest test score on that graph, which favours the controls. Records: "
             f"`records/{FILE}`, by `benchmarks/any_graph.py`, where each kind is described.",
