@@ -34,7 +34,7 @@ from muxgcl.reproduce.runner import Runner
 from muxgcl.reproduce.shown import MARKS, mark, marks_told
 from muxgcl.runs.auto import of_sample, settings_for
 from muxgcl.runs.fit import fit
-from muxgcl.runs.settings import TrainConfig, preset, searches, split_settings
+from muxgcl.runs.settings import TrainConfig, preset, searches, source, split_settings
 
 RECORDS = Path(__file__).parents[2] / "records"
 SCOPE = Scope(datasets=("cora",), seeds=2, splits=2, epochs=2, parts=("main", "auto"))
@@ -276,6 +276,13 @@ def test_no_settings_come_from_the_search_that_read_all_labels() -> None:
         for dataset in FIVE:
             assert not BEFORE.keys() & set(searches(method, "paper", dataset))
     assert searches("mux-gcl", "best", "computers") == ("tuned-search.jsonl",)
+
+
+@pytest.mark.parametrize("dataset", ["cora", "citeseer", "pubmed", "default"])
+def test_settings_that_are_said_to_be_bgrls_are_bgrls(dataset: str) -> None:
+    assert source("blnn", "paper", dataset) == "ours: as BGRL's, at temperature 1"
+    mine, theirs = (preset(method, "paper", dataset) for method in ("blnn", "bgrl"))
+    assert {key: mine[key] for key in theirs} == theirs
 
 
 def test_the_note_says_what_was_chosen_on_the_development_half() -> None:

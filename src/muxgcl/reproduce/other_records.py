@@ -21,7 +21,7 @@ KINDS = {  # of the lines in each file
     "any-graph": ("any graph",),
     "best": ("parity",),
     "coverage": ("coverage",),
-    "earlier": (SCORES, READOUTS),
+    "earlier": (SCORES, READOUTS, "method"),
     "engine": ("epoch", "kernel"),
     "fuzz": ("fuzz",),
     "hop-epoch": ("hop epoch",),
