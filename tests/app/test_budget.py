@@ -52,6 +52,7 @@ def plan(method: str = "mux-hop", **changes: Any) -> Plan:
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that finds pairs hard, with samples small enough for a small graph."""
     monkeypatch.setattr(cost, "calibrate", lambda plan, graph: SLOW_PAIRS)
+    monkeypatch.setattr("muxgcl.app.budget.measured", lambda rates, plan, graph: rates)
     monkeypatch.setattr(cost, "SIZES", (100, 50, 20))
     monkeypatch.setattr(cost, "ROUGH_SECONDS", 0.0)
 
@@ -115,6 +116,42 @@ def test_settings_of_a_sample_do_not_make_the_contrast_exact_again(
     monkeypatch.setattr(cost, "choose_sampling", chosen)
     assert budget(plan(), GRAPH).plan.anchors is not None
     assert asked == [True, False]
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_sample_is_chosen_again_by_the_time_that_its_steps_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = budget(plan(), GRAPH)
+    tried: list[int | None] = []
+
+    def thrice(rates: Rates, plan: Plan, graph: Graph) -> Rates:
+        tried.append(plan.anchors)
+        return rates.slower(3)
+
+    monkeypatch.setattr("muxgcl.app.budget.measured", thrice)
+    found = budget(plan(), GRAPH)
+    assert tried == [before.plan.anchors] == [50]
+    assert found.plan.anchors == 20
+    wanted = cost.estimate(found.plan, GRAPH, SLOW_PAIRS.slower(3))
+    assert found.cost is not None
+    assert found.cost.seconds == pytest.approx(wanted.seconds, rel=0.01)  # a draw of its own
+    assert len(found.notes) == len(before.notes)
+
+
+@pytest.mark.usefixtures("slow")
+def test_the_time_of_a_sample_that_was_asked_for_is_that_of_its_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = plan(anchors=50, keys=50)
+    before = budget(asked, GRAPH)
+    monkeypatch.setattr("muxgcl.app.budget.measured", lambda rates, plan, graph: rates.slower(2))
+    found = budget(asked, GRAPH)
+    assert found.plan == asked
+    assert before.cost is not None
+    assert found.cost is not None
+    training = before.cost.seconds - before.cost.prepare
+    assert found.cost.seconds == pytest.approx(before.cost.prepare + 2 * training)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def pages():
 
 def faults(device):  # pages that the system hands out for a table, after others of its size
     with reused_memory(device):
-        for _ in range(10):  # until there is a place for it
+        for _ in range(30):  # glibc first keeps seven fragments of a size, each in the way
             torch.ones(NUMBERS)
         before = pages()
         torch.ones(NUMBERS)

@@ -12,6 +12,7 @@ from muxgcl.runs.cost import Cost, Rates
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan, check_plan
 from muxgcl.runs.scoring import Judging
+from muxgcl.runs.trial import measured
 from muxgcl.runs.work import COUNTED
 
 LARGE_FOR_GPU = 100_000  # nodes, below which a GPU is done before its kernels could be timed
@@ -78,12 +79,20 @@ def budget(
     if on_measure is not None:
         on_measure()
     rates = replace(cost.calibrate(plan, graph), workers=workers)
+    notes: list[str] = []
     if exact or plan.sampling or (on_gpu and plan.preset != "auto"):
         found = cost.estimate(plan, graph, rates)
         cost.check_memory(plan, graph, found, rates)
-        notes: list[str] = []
+        if not on_gpu:
+            seconds = cost.estimate(plan, graph, measured(rates, plan, graph)).seconds
+            found = replace(found, seconds=seconds)
     else:
-        plan, found, notes = _sampled(plan, graph, rates, given, way_out)
+        asked = plan
+        plan, found, notes = _sampled(asked, graph, rates, given, way_out)
+        if not on_gpu and found.bytes <= cost.available(plan, workers):
+            tried = measured(rates, plan, graph)
+            if tried != rates:
+                plan, found, notes = _sampled(asked, graph, tried, given, way_out)
     if scores is not None:
         found = cost.with_scores(found, plan, graph, scores)
     return Budget(plan, found, (*notes, str(found)))

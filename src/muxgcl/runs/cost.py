@@ -25,7 +25,7 @@ from muxgcl.runs.heap import reused_memory
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.score_work import scoring
 from muxgcl.runs.scoring import Judging
-from muxgcl.runs.work import COUNTED, NUMBER, Shape, Work, embedding, of_epoch, tables, walking
+from muxgcl.runs.work import COUNTED, NUMBER, Shape, embedding, of_epoch, tables, walking
 from muxgcl.seeding import seeded
 from muxgcl.sparse import SparseMatrix
 from muxgcl.tensors import Tensors
@@ -60,6 +60,12 @@ class Rates:
     rounded: float = 0.0  # flops where a CPU rounds the factors of products, if it does
     rounded_pairs: float = 0.0  # pairs in the same place
     workers: int = 1  # processes of this speed that divide the pairs among them
+
+    def slower(self, times: float) -> "Rates":
+        """The rates at which every epoch takes so many times as long."""
+        names = ("flops", "gathers", "touches", "pairs", "rounded", "rounded_pairs")
+        divided = {name: getattr(self, name) / times for name in names}
+        return replace(self, **divided, overhead=self.overhead * times)
 
 
 SLOW = Rates(2e9, 2e7, 2e7, 5e6, 2e2, 0.01)  # of a machine that is slower than any in use
@@ -186,27 +192,43 @@ class _Clock:
 def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
     """Time and memory of this training; without rates they are measured first."""
     rates = rates or calibrate(plan, graph)
-    if plan.rounds(graph) and rates.rounded:
-        rates = replace(rates, flops=rates.rounded, pairs=rates.rounded_pairs)
     work, shape = of_epoch(_counted(plan), graph), Shape.of(plan, graph)
-    work = replace(work, pairs=work.pairs / rates.workers)
-    on_gpu = pick_device(plan.device).type == "cuda"
-    epoch = seconds(work, rates) * (1.0 if on_gpu else SUSTAINED)
-    prepare = 0.0
-    if shape.affinity:
-        settings = plan.settings.embedding_settings()
-        rounds = settings["epochs"] * settings.get("walks_per_node", 0)
-        prepare = graph.num_nodes * rounds / rates.walks
-        if plan.settings.affinity == "vgae":
-            prepare = settings["epochs"] * epoch / VGAE_EPOCH
-    here = torch.cuda.memory_allocated() if on_gpu else resident()
+    device = pick_device(plan.device)
+    on_gpu = device.type == "cuda"
+    epoch = epoch_seconds(plan, graph, rates) * (1.0 if on_gpu else SUSTAINED)
+    prepare = graph.num_nodes * rounds_of_walks(plan) / rates.walks
+    if shape.affinity and plan.settings.affinity == "vgae":
+        prepare = plan.settings.embedding_settings()["epochs"] * epoch / VGAE_EPOCH
+    here = torch.cuda.memory_allocated(device) if on_gpu else resident()
     training = NUMBER * BACKWARD * work.kept * (1.0 if on_gpu else UNUSED)
     needed = max(training, embedding(plan, graph, shape)) + NUMBER * 5 * work.weights
     needed = max(needed + tables(graph, shape), walking(plan, graph, shape))
     prepare *= plan.members  # each has a seed, and so an affinity, of its own
     total = plan.members * plan.train.epochs * epoch + prepare
-    device = "GPU" if on_gpu else "CPU"
-    return Cost(total, here + needed, prepare, device, workers=rates.workers)
+    where = "GPU" if on_gpu else "CPU"
+    return Cost(total, here + needed, prepare, where, workers=rates.workers)
+
+
+def rounds_of_walks(plan: Plan) -> int:
+    """How many walks start from each node before the first epoch."""
+    if getattr(plan.settings, "affinity", "none") in ("none", "vgae"):
+        return 0
+    settings = plan.settings.embedding_settings()
+    return int(settings["epochs"] * settings["walks_per_node"])
+
+
+def epoch_seconds(plan: Plan, graph: Graph, rates: Rates) -> float:
+    """The time of one epoch."""
+    if plan.rounds(graph) and rates.rounded:
+        rates = replace(rates, flops=rates.rounded, pairs=rates.rounded_pairs)
+    work = of_epoch(_counted(plan), graph)
+    return (
+        work.flops / rates.flops
+        + work.gathers / rates.gathers
+        + work.touches / rates.touches
+        + work.pairs / rates.workers / rates.pairs
+        + rates.overhead
+    )
 
 
 def with_scores(cost: Cost, plan: Plan, graph: Graph, asked: Judging) -> Cost:
@@ -224,17 +246,6 @@ def quick(plan: Plan, graph: Graph) -> bool:
         return estimate(plan, graph, SLOW).seconds < ROUGH_SECONDS
     except OverflowError:  # no method has such a size: building it says what is wrong
         return True
-
-
-def seconds(work: Work, rates: Rates) -> float:
-    """The time of one epoch."""
-    return (
-        work.flops / rates.flops
-        + work.gathers / rates.gathers
-        + work.touches / rates.touches
-        + work.pairs / rates.pairs
-        + rates.overhead
-    )
 
 
 def share_of(nodes: int) -> int:
