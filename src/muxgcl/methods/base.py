@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
@@ -109,8 +108,3 @@ class Method(nn.Module, ABC):
     def optimizer(self, lr: float, weight_decay: float) -> Optimizer:
         """Adam, unless a paper says otherwise."""
         return Adam((p for p in self.parameters() if p.requires_grad), lr, weight_decay)
-
-
-def total(terms: Mapping[str, Tensor]) -> Scalar:
-    """The objective: the sum of its terms."""
-    return torch.stack(list(terms.values())).sum()
