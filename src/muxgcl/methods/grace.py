@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from muxgcl.augment import Corrupt, both, clean
+from muxgcl.augment import Corrupt, both
 from muxgcl.graph import Graph
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
@@ -65,10 +65,8 @@ class Grace(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""
-        return self.readout(self.encoder(clean(graph), self.readout.scales), graph)
+        return self.readout.embed(self.encoder, graph)
 
     def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
-        """The same, a block of rows at a time."""
-        if self.readout.alone:
-            return self.encoder.embed_blocks(clean(graph))
-        return self.readout.blocks(self.encoder(clean(graph), self.readout.scales), graph)
+        """The embedding, a block of rows at a time."""
+        return self.readout.embed_blocks(self.encoder, graph)
