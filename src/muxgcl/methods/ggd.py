@@ -30,7 +30,7 @@ from muxgcl.losses.infomax import infomax
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.dgi import real_and_shuffled, shuffle
 from muxgcl.methods.parts.lowest import Lowest
-from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
 from muxgcl.methods.parts.residual import with_propagated
 from muxgcl.nn.gcn import GCN
 from muxgcl.shapes import Nodes, PerFeature, PerNode, Scalar
@@ -68,7 +68,7 @@ class Ggd(Method):
         super().__init__()
         self.cfg = cfg
         self.scaled = features_scaled(cfg.row_normalize)
-        self.view = OfGraph(self.plain_view)
+        self.view = PerGraphCache(self.plain_view)
         self.encoder = GCN(graph.num_features, cfg.width, layers=1, act="prelu")
         if cfg.slope_each:
             self.encoder.act = nn.PReLU(cfg.width)

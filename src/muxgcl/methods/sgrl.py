@@ -29,7 +29,7 @@ from muxgcl.graph import Graph
 from muxgcl.losses.bootstrap import bootstrap
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.lowest import Lowest
-from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
 from muxgcl.methods.parts.residual import with_propagated
 from muxgcl.nn.adam import Adam, Optimizer
 from muxgcl.nn.gcn import GCN
@@ -69,7 +69,7 @@ class Sgrl(Method):
         super().__init__()
         self.cfg = cfg
         self.scaled = features_scaled(cfg.row_normalize)
-        self.view = OfGraph(self.plain_view)
+        self.view = PerGraphCache(self.plain_view)
         self.encoder, self.target = (
             GCN(graph.num_features, cfg.width, layers=1, act="prelu") for _ in range(2)
         )

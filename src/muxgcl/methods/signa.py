@@ -36,7 +36,7 @@ from muxgcl.graph import Adjacency, Graph
 from muxgcl.kernels import Backend, LogGap, Sample, pair_sum, taken
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.edge_sums import edge_dot, met_sum, row_sum
-from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
 from muxgcl.nn.adam import Adam
 from muxgcl.nn.perceptron import Perceptron
 from muxgcl.nn.projector import Projector
@@ -81,7 +81,7 @@ class Signa(Method):
         super().__init__()
         self.cfg, self.context = cfg, context
         self.scaled = features_scaled(cfg.row_normalize)
-        self.view = OfGraph(self.plain_view)
+        self.view = PerGraphCache(self.plain_view)
         self.encoder = Perceptron(
             graph.num_features,
             cfg.width,
