@@ -81,7 +81,11 @@ def pair_sum(
     backend: Backend = "auto",
     sample: Sample | None = None,
 ) -> PerAnchor:
-    """Sum over the other nodes' keys of a function of the cosine; with a `sample`, as above."""
+    """Sum over the other nodes' keys of a function of the cosine.
+
+    With a `sample`, all tables hold the rows of its nodes; the sums are those of its anchors,
+    estimated from its keys.
+    """
     functions = partial(_function, backend=resolve(backend, cuda=anchor.is_cuda))
     if sample is not None:
         return sample.pair_sum(functions, anchor, keys, function)

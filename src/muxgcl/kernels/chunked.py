@@ -158,7 +158,7 @@ class _RoundedTiles(_Tiles):
     def pulled(
         self, push: Tensor, sums: Tensor, share: Tensor, near: Tensor, d_keys: Tensor
     ) -> Tensor:
-        """As above, from products whose factors and results have 16 bits."""
+        """`_Tiles.pulled`, from products whose factors and results have 16 bits."""
         share = share[:, None]
         d_keys += push.T @ (share * near).bfloat16()
         return share * (push @ self.keys + sums[:, None] * self.centre)

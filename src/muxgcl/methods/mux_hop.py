@@ -234,7 +234,7 @@ class MuxHop(Method):
         return torch.cat([*self.embed_blocks(graph)])
 
     def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
-        """The same, a block of rows at a time; the directions of a scale are side by side."""
+        """The embedding, a block of rows at a time; the directions of a scale are side by side."""
         ways = zip(self.scaled(graph).directions, graph.directions, strict=True)
         each = [(self._read(scaled), plain) for scaled, plain in ways]
         same = () if self.cfg.convolutions else (0,)  # f has seen no edge

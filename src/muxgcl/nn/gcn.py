@@ -121,7 +121,10 @@ class GCN(nn.Module):
     def _of_rows(
         self, view: View, wanted: Collection[int], rows: Int[Tensor, " n"], fanout: int
     ) -> dict[int, Nodes]:
-        """The same at these rows, from what they depend on; how much that is changes each time."""
+        """The wanted scales at these rows, from what they depend on alone.
+
+        How much that is changes from step to step.
+        """
         last = len(self.weights)
         field, found = Field.of(view.propagation, rows, last, fanout), {}
         if isinstance(view.features, Tensor):  # (A X) W_1 has fewer rows to multiply than A (X W_1)
@@ -157,7 +160,10 @@ class GCN(nn.Module):
         return self(view, ())[len(self.weights)]
 
     def embed_blocks(self, view: View, rows: int = ROWS) -> Iterator[Nodes]:
-        """The same, so many rows at a time, without gradients: two layers' tables are there."""
+        """The last scale, so many rows at a time, without gradients.
+
+        Two layers' tables are there at a time.
+        """
         matrix, last = view.propagation.matrix, len(self.weights)
         starts = range(0, matrix.rows, rows)
         mixed = view.project(self.weights[0])
