@@ -210,6 +210,7 @@ PLANS = {
     "mux-gcl": plan(),
     "mux-hop": plan("mux-hop"),
     "grace": plan("grace"),
+    "fanout": plan("grace", fanout=2),  # an exact contrast takes all neighbours, divided or not
     "sampled": plan(anchors=11, keys=20),
     "sampled hop": plan("mux-hop", anchors=11, keys=20),
     "square": plan("grace", anchors=12, keys=12),

@@ -18,7 +18,7 @@ from muxgcl.cli import commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import run as command_line
 from muxgcl.errors import UserError
 from muxgcl.kernels.ring import Workers
-from muxgcl.methods import mux_gcl
+from muxgcl.methods.parts import patch_tables
 from muxgcl.runs import cost, distributed
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "ring.py"
@@ -111,7 +111,7 @@ def benchmark(folder: str) -> list[Any]:
 
 def affinities(workers: Workers) -> dict[str, Any]:
     """Walks that the first worker alone trains on, while the others are told that it does."""
-    beats, largest, patches = [0], distributed.largest, mux_gcl.patches
+    beats, largest, patches = [0], distributed.largest, patch_tables.patches
 
     def counted(workers: Workers, number: int) -> int:
         beats[0] += number
@@ -120,7 +120,7 @@ def affinities(workers: Workers) -> dict[str, Any]:
     distributed.BEAT, before = 0.0, distributed.BEAT
     distributed.largest = counted
     if workers.rank > 0:
-        mux_gcl.patches = None  # type: ignore[assignment]
+        patch_tables.patches = None  # type: ignore[assignment]
     found = trained(workers, plan(epochs=2))
-    distributed.BEAT, distributed.largest, mux_gcl.patches = before, largest, patches
+    distributed.BEAT, distributed.largest, patch_tables.patches = before, largest, patches
     return {"beats": beats[0], **found}

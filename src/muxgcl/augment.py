@@ -91,7 +91,10 @@ def stacked(
     mask: Sequence[float | PerFeature],
     degrees: Degrees = "received",
 ) -> View:
-    """The same with a probability for all edges or for each, and likewise for columns."""
+    """Two fresh views, stacked; a view has one probability for all its edges, or one for each.
+
+    Likewise for columns of features.
+    """
     propagation = stacked_propagation(graph, drop, degrees)
     chance = torch.rand(2, graph.num_features, device=graph.device)
     columns = [c >= p for c, p in zip(chance, mask, strict=True)]

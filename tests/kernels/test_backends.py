@@ -308,10 +308,29 @@ def test_no_rows_and_views_of_no_nodes_are_refused(backend) -> None:
         backend.contrast(none, none, **how)
 
 
-def test_an_unknown_backend_is_named() -> None:
-    with pytest.raises(UserError, match="got 'fast'"):
-        resolve("fast", cuda=False)
-    with pytest.raises(UserError, match="got 'chunked/fp16'"):
-        resolve("chunked/fp16", cuda=False)
-    with pytest.raises(UserError, match="got 'reference/fp16'"):
-        resolve("reference/fp16", cuda=False)
+WRONG = [
+    "fast",
+    "",
+    "auto/fp32",
+    "chunked/fp16",
+    "chunked/tf32",
+    "reference/fp16",
+    "reference/tf32",
+]
+WRONG += ["fused/", "fused/fp8", "fused/fp32/"]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_unknown_backend_is_named_with_all_that_there_are(wrong: str) -> None:
+    with pytest.raises(UserError, match=f"got '{wrong}'$") as refused:
+        resolve(wrong, cuda=False)
+    told = str(refused.value).removeprefix("backend must be one of ").partition(", got ")[0]
+    assert told.split(", ") == list(kernels.BACKENDS)
+
+
+@pytest.mark.parametrize("cuda", [False, True])
+def test_every_backend_that_is_named_is_taken_as_it_is_and_auto_stands_for_one(cuda: bool) -> None:
+    assert kernels.BACKENDS[0] == "auto"
+    assert resolve("auto", cuda=cuda) == ("fused" if cuda else "chunked")
+    for backend in kernels.BACKENDS[1:]:
+        assert resolve(backend, cuda=cuda) == backend

@@ -173,9 +173,11 @@ def test_nearly_equal_pushes_are_not_all_rounded_the_same_way(n: int) -> None:
 def test_a_table_with_itself_needs_one_product_less(monkeypatch) -> None:
     z = unit(40, 24).requires_grad_()
     walked = []
-    real = all_pairs.AllPairs._walk
+    real = all_pairs.AllPairs._launch
     monkeypatch.setattr(
-        all_pairs.AllPairs, "_walk", lambda *a, **k: walked.append(k.get("pulls")) or real(*a, **k)
+        all_pairs.AllPairs,
+        "_launch",
+        lambda *a, **k: walked.append(k.get("pulls")) or real(*a, **k),
     )
     fused.contrast(z, z, temperature=0.4, nodes=20).backward()
     assert walked == [False, None]  # the sums alone, then one walk for both roles

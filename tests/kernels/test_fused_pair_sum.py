@@ -95,9 +95,11 @@ def test_equal_rows_stay_finite_in_any_precision() -> None:
 def test_a_table_with_itself_needs_one_product_less(monkeypatch: pytest.MonkeyPatch) -> None:
     z = unit(40, 24).requires_grad_()
     walked = []
-    real = all_pairs.AllPairs._walk
+    real = all_pairs.AllPairs._launch
     monkeypatch.setattr(
-        all_pairs.AllPairs, "_walk", lambda *a, **k: walked.append(k.get("pulls")) or real(*a, **k)
+        all_pairs.AllPairs,
+        "_launch",
+        lambda *a, **k: walked.append(k.get("pulls")) or real(*a, **k),
     )
     fused.pair_sum(z, z, LogGap()).sum().backward()
     assert walked == [False, None]  # the sums alone, then one walk for both roles

@@ -5,14 +5,14 @@ from torch.testing import assert_close
 
 from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
-from muxgcl.methods.parts.of_graph import OfGraph, row_normalized
+from muxgcl.methods.parts.of_graph import PerGraphCache, row_normalized
 from muxgcl.sparse import SparseMatrix
 
 
 def test_a_graph_is_asked_about_once_and_another_graph_again() -> None:
     one, two = (Graph.from_data(planted(nodes=30, seed=seed)) for seed in (0, 1))
     asked: list[Graph] = []
-    features = OfGraph(lambda graph: (asked.append(graph), graph.num_nodes)[1])
+    features = PerGraphCache(lambda graph: (asked.append(graph), graph.num_nodes)[1])
     assert [features(g) for g in (one, one, two, one)] == [30, 30, 30, 30]
     assert asked == [one, two, one]
 

@@ -179,3 +179,22 @@ def test_what_cannot_be_divided_among_workers_says_so(
     monkeypatch.setattr(Context, "draw", lambda self, *given: shard)
     with pytest.raises(UserError, match="cannot be divided among workers"):
         method.loss(GRAPH)
+
+
+@pytest.mark.parametrize("name", ["mux-gcl", "mux-hop", "grace", "gca"])
+def test_workers_with_nodes_of_their_own_draw_the_same_random_numbers(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else their next views would differ, whatever the fanout is."""
+    graph = Graph.from_data(planted(nodes=41))
+    monkeypatch.setattr(Shard, "contrast", lambda self, f, anchor, *rest, **how: anchor.sum())
+    after = []
+    for rank in (0, 1):
+        settings = {"width": 8, "fanout": 2}
+        method = build(Plan.make(name, "quick", overrides=settings, device="cpu"), graph)
+        shard = Shard(Workers(rank, 2), 41)
+        monkeypatch.setattr(Context, "draw", lambda self, *given, s=shard: s)
+        torch.manual_seed(1)
+        method.loss(graph)
+        after.append(torch.get_rng_state())
+    assert torch.equal(*after)

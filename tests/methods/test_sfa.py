@@ -3,11 +3,13 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import both
+from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.methods import Context
 from muxgcl.methods.grace import Grace, GraceConfig
 from muxgcl.methods.sfa import Sfa, SfaConfig, direction
+from muxgcl.runs.plan import Plan
 
 
 def test_direction_is_a_power_of_the_gram_matrix_times_the_start() -> None:
@@ -90,3 +92,9 @@ def test_the_direction_is_constant_unless_asked_otherwise() -> None:
         sfa.loss(graph)["scale 2"].backward()
         grads[through] = sfa.encoder.weights[1].grad
     assert not torch.allclose(grads[False], grads[True], rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["readout", "readout_weights", "readout_raw", "fanout"])
+def test_it_has_no_settings_that_it_does_not_read(name: str) -> None:
+    with pytest.raises(UserError, match=rf"{name} is a setting of mux-gcl, .*, not of sfa"):
+        Plan.make("sfa", "quick", overrides={name: "0"})

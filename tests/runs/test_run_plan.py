@@ -1,5 +1,6 @@
 """A plan: what it refuses, what `make` puts together, what reaches the method that is built."""
 
+import tomllib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from muxgcl.runs.plan import (
     check_sizes,
     find_method,
 )
+from muxgcl.runs.settings import to_toml
 
 GRAPH = Graph.from_data(planted(nodes=40))
 SMALL = {"width": 8, "projection": 8, "projection_out": 8}
@@ -153,6 +155,29 @@ def test_tables_without_a_name_are_refused(name: str) -> None:
     tables = plan_of().tables()
     tables["method"] = {"widht": 3}
     with pytest.raises(UserError, match=r"^config\.toml: unknown setting 'widht'"):
+        Plan.from_tables(tables)
+
+
+def test_an_old_run_folder_may_state_a_former_setting_at_its_default() -> None:
+    plan = plan_of("sfa", {"width": 8})
+    tables = tomllib.loads(to_toml(plan.tables()))
+    former = {
+        "readout": "last",
+        "readout_weights": [],
+        "readout_features": 0.0,
+        "readout_raw": 0.0,
+        "fanout": 0,
+    }
+    assert not former.keys() & tables["method"].keys()
+    old = {**tables, "method": tables["method"] | former}
+    assert Plan.from_tables(tomllib.loads(to_toml(old))) == plan
+    for name, value in {"readout": "all", "readout_raw": 1.0, "fanout": 5}.items():
+        other = {**old, "method": old["method"] | {name: value}}
+        with pytest.raises(UserError, match=rf"^config\.toml: unknown setting '{name}'"):
+            Plan.from_tables(other)
+    tables = plan_of("bgrl").tables()
+    tables["method"]["fanout"] = 0  # it never had one
+    with pytest.raises(UserError, match=r"^config\.toml: unknown setting 'fanout'"):
         Plan.from_tables(tables)
 
 

@@ -1,6 +1,6 @@
 """What `mux-gcl` and `mux-hop` hand on: settings, context, patches and readout, one by one."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +174,6 @@ def test_the_embedding_is_the_readout_of_the_clean_graphs_scales(
 def test_patches_come_from_the_contexts_seed_cache_and_are_told_of(
     name: str, graph: Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    module = f"muxgcl.methods.{name.replace('-', '_')}.patches"
     asked: list[Any] = []
 
     def patches(*given: Any, **how: Any) -> list[torch.Tensor]:
@@ -183,7 +182,7 @@ def test_patches_come_from_the_contexts_seed_cache_and_are_told_of(
 
     def told(done: int, total: int) -> None: ...
 
-    monkeypatch.setattr(module, patches)
+    monkeypatch.setattr("muxgcl.methods.parts.patch_tables.patches", patches)
     context = Context(seed=5, cache=tmp_path, on_prepare=told)
     method = made(name, graph, context)
     method.prepare(graph)
@@ -191,10 +190,13 @@ def test_patches_come_from_the_contexts_seed_cache_and_are_told_of(
     assert given[0] is graph
     assert given[1:] == (method.cfg, 2)
     assert how == {"seed": 5, "cache": tmp_path, "on_step": told}
-    assert all(table.dtype == torch.float32 for table in method.patches)  # halved for a GPU alone
+    assert all(table.dtype == torch.float32 for table in method.patches)
+    fused = made(name, graph, replace(context, backend="fused"))
+    fused.prepare(graph)
+    assert all(table.dtype == torch.float16 for table in fused.patches)
     other = made(name, graph, context, affinity="none")
     other.prepare(graph)
-    assert (len(asked), other.patches) == (1, None)
+    assert (len(asked), other.patches) == (2, None)
 
 
 @pytest.mark.parametrize("name", KINDS)

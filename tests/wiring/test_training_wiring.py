@@ -10,8 +10,7 @@ from torch.testing import assert_close
 
 from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
-from muxgcl.methods import METHODS, Context
-from muxgcl.methods.base import Method, total
+from muxgcl.methods import METHODS, Context, Method, total
 from muxgcl.nn.norm_gcn import NormGCN
 from muxgcl.nn.projector import Projector
 from muxgcl.runs.loop import Trainer

@@ -24,6 +24,7 @@ from muxgcl.graph import Adjacency, Graph
 from muxgcl.kernels.capture import repeat
 from muxgcl.nn.adam import Adam
 from muxgcl.nn.gcn import GCN
+from muxgcl.nn.objective import total
 from muxgcl.shapes import EdgeIndex, Nodes, PerEdge, Scalar
 from muxgcl.sparse import entry_number
 
@@ -109,7 +110,7 @@ def vgae(
 
     def step() -> None:
         optimizer.zero_grad()
-        torch.stack(list(model.loss(graph).values())).sum().backward()
+        total(model.loss(graph)).backward()
         optimizer.step()
 
     after = None if on_step is None else lambda done: on_step(done, epochs)

@@ -38,7 +38,7 @@ class WalkGraph:
 
     @classmethod
     def of(cls, adjacency: Adjacency) -> Self:
-        """The walk_graph of a graph."""
+        """Build it from an adjacency: positive weights, no self-loops."""
         keep = ~adjacency.loop & (adjacency.weight > 0)
         source, target = adjacency.row[keep], adjacency.col[keep]
         weight = adjacency.weight[keep].double()  # float32 loses track of a long running sum
@@ -95,7 +95,7 @@ class WalkGraph:
         return count if count <= MOST_AT_ONCE else None
 
     def static_step(self, before: Steps, here: Steps, p: float, q: float) -> Steps:
-        """The same without a look at what was rejected: the first accepted of many proposals."""
+        """`biased_step` without asking what was rejected: the first accepted of many proposals."""
         proposals = self.step(here[:, None].expand(-1, self.at_once(p, q) or 1))  # [w, count]
         accepted = self._accepts(before[:, None].expand_as(proposals), proposals, p, q)
         first = accepted.int().argmax(1, keepdim=True)

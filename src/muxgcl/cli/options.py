@@ -117,8 +117,8 @@ BackendName = Annotated[
     str,
     typer.Option(
         "--backend",
-        help="How to compute the contrast: auto, reference, chunked, chunked/fp32 (rounds "
-        "nothing), fused, or fused/PRECISION with fp32, tf32, fp16 or bf16.",
+        help="How to compute the contrast: auto, reference, chunked, reference/fp32 or "
+        "chunked/fp32 (round nothing), fused, or fused/PRECISION with fp32, tf32, fp16 or bf16.",
         rich_help_panel=TRAINING,
     ),
 ]

@@ -19,23 +19,24 @@ from muxgcl.shapes import Candidates, Nodes, Scalar
 # a backend's name, or "fused/tf32": with the precision of its products; "/fp32" keeps all products
 # of a training step in full precision, those outside the contrast too
 Backend = str
-BACKENDS = ("auto", "reference", "chunked", "fused")
-COLD = 0.025  # a temperature below which all exponentials of a row may underflow in 32 bits
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
+BACKENDS = (
+    "auto",
+    "reference",
+    "reference/fp32",
+    "chunked",
+    "chunked/fp32",
+    "fused",
+    *(f"fused/{precision}" for precision in PRECISIONS),
+)
+COLD = 0.025  # a temperature below which all exponentials of a row may underflow in 32 bits
 
 
 def resolve(backend: Backend, *, cuda: bool) -> Backend:
     """The backend that `auto` stands for: the fused kernel where it runs."""
-    name, _, precision = backend.partition("/")
-    allowed = {"fused": PRECISIONS, "chunked": ("fp32",), "reference": ("fp32", "tf32")}.get(
-        name, ()
-    )
-    if name not in BACKENDS or (precision and precision not in allowed):
-        raise UserError(
-            f"backend must be one of {', '.join(BACKENDS)}, chunked/fp32, or fused/ and one "
-            f"of {', '.join(PRECISIONS)}, got {backend!r}"
-        )
-    if name != "auto":
+    if backend not in BACKENDS:
+        raise UserError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
+    if backend != "auto":
         return backend
     return "fused" if cuda else "chunked"
 
@@ -80,7 +81,11 @@ def pair_sum(
     backend: Backend = "auto",
     sample: Sample | None = None,
 ) -> PerAnchor:
-    """Sum over the other nodes' keys of a function of the cosine; with a `sample`, as above."""
+    """Sum over the other nodes' keys of a function of the cosine.
+
+    With a `sample`, all tables hold the rows of its nodes; the sums are those of its anchors,
+    estimated from its keys.
+    """
     functions = partial(_function, backend=resolve(backend, cuda=anchor.is_cuda))
     if sample is not None:
         return sample.pair_sum(functions, anchor, keys, function)

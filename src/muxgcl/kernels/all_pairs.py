@@ -48,7 +48,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from muxgcl.kernels.blocks import BACKWARD, FORWARD, SUMS, Precision, Table, chip, choose, split
+from muxgcl.kernels.blocks import FORWARD, SUMS, Precision, Table, chip, choose, split
 from muxgcl.kernels.pair_function import LogGap, Sigmoid
 from muxgcl.kernels.pair_tile import pair_weight, value_and_slope
 
@@ -236,13 +236,13 @@ class AllPairs:
 
     def sums(self) -> Tensor:
         """Parts of the anchors' sums [parts, n] alone, times `LARGEST / most`."""
-        found = self._walk(self.anchors, self.keys, SUMS, math.log2(LARGEST), pulls=False)[0]
+        found = self._launch(self.anchors, self.keys, SUMS, math.log2(LARGEST), pulls=False)[0]
         assert found is not None
         return found
 
     def forward(self) -> tuple[Tensor, Tensor]:
         """Parts of the anchors' sums [parts, n] and pulls [parts, n, D], `LARGEST / most` fold."""
-        sums, pulls = self._walk(self.anchors, self.keys, FORWARD, math.log2(LARGEST))
+        sums, pulls = self._launch(self.anchors, self.keys, FORWARD, math.log2(LARGEST))
         assert sums is not None
         assert pulls is not None
         return sums, pulls
@@ -255,11 +255,11 @@ class AllPairs:
         Where anchors and keys are the same, `own_too` adds the key's own factor to the anchor's.
         """
         own = factor if own_too else None
-        pulls = self._walk(self.keys, self.anchors, BACKWARD, 0.0, factor, own, logarithms)[1]
+        pulls = self._launch(self.keys, self.anchors, FORWARD, 0.0, factor, own, logarithms)[1]
         assert pulls is not None
         return pulls
 
-    def _walk(
+    def _launch(
         self,
         own: Side,
         other: Side,

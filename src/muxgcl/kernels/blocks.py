@@ -35,7 +35,7 @@ class Block(NamedTuple):
 
 # by precision, then by width of the rows (padded): the first width that is enough
 Table = dict[str, dict[int, Block]]
-FORWARD: Table = {
+FORWARD: Table = {  # serves the backward pass too
     "half": {
         128: Block(rows=128, cols=64, shared=2, warps=8, stages=3),
         256: Block(rows=128, cols=32, shared=2, warps=8, stages=3),
@@ -54,8 +54,7 @@ FORWARD: Table = {
         1024: Block(rows=16, cols=16, shared=1, warps=8, stages=2),
     },
 }
-BACKWARD: Table = FORWARD.copy()
-SUMS: Table = FORWARD | {
+SUMS: Table = FORWARD | {  # where sums alone are wanted, without pulls
     "half": FORWARD["half"] | {512: Block(rows=64, cols=64, shared=1, warps=8, stages=2)}
 }
 

@@ -34,7 +34,7 @@ def repeat(
 
 
 def run_on_side_stream(work: Callable[[], object], device: torch.device, times: int = 1) -> None:
-    """Do it beside the default stream: what is recorded later must not hang on the default one."""
+    """Run on a side stream; captured work must not depend on the default stream."""
     with torch.cuda.device(device):
         stream = _side_stream(torch.cuda.current_device())
         stream.wait_stream(torch.cuda.current_stream())

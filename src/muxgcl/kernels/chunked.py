@@ -84,14 +84,10 @@ class _Tiles:
         """Weight times exp((cosine - 1) / temperature), 0 where a key is the anchor's own node."""
         if self.floor is not None:
             return self._shifted(rows, start, stop, self.floor)
-        block = stop - start
         push = self.exponentials(rows)  # [views * b, m]
         if self.weight is not None:
-            if isinstance(self.ids, tuple):  # rows of stacked views, one after another
-                tile = self.weight.of(self.weight.rows[rows % len(self.weight.rows)])
-            else:
-                tile = self.weight.tile(start, stop)  # [b, nodes of the keys]
-            push.view(self.views, block, -1, tile.shape[1]).mul_(tile[None, :, None])
+            tile = self.weight.tile(start, stop)  # [b, nodes of the keys]
+            push.view(self.views, stop - start, -1, tile.shape[1]).mul_(tile[None, :, None])
         return self.without_own(push, rows, start, stop)
 
     def exponentials(self, rows: Tensor) -> Tensor:
@@ -111,31 +107,26 @@ class _Tiles:
         return push @ self.keys
 
     def _shifted(self, rows: Tensor, start: int, stop: int, floor: Tensor) -> Tensor:
-        """The same, each row divided by the exponential of its shift."""
+        """What `push` returns, each row divided by the exponential of its shift."""
         exponent = (self.anchor[rows] @ self.keys.T - 1) / self.temperature
         if self.weight is not None:
             tile = self.weight.tile(start, stop).log_()
             exponent.view(self.views, stop - start, -1, tile.shape[1]).add_(tile[None, :, None])
-        exponent.masked_fill_(self._own(rows), -torch.inf)
+        self.without_own(exponent, rows, start, stop, fill=-torch.inf)
         self.shift[rows] = torch.maximum(exponent.amax(1), floor[rows])
         return exponent.sub_(self.shift[rows, None]).exp_()
 
-    def _own(self, rows: Tensor) -> Tensor:
-        """Which keys are the own node of these anchors."""
+    def without_own(
+        self, tile: Tensor, rows: Tensor, start: int, stop: int, fill: float = 0.0
+    ) -> Tensor:
+        """The tile, in place, with `fill` where a key is the anchor's own node."""
         if isinstance(self.ids, tuple):
-            return self.ids[0][rows, None] == self.ids[1]
-        key = torch.arange(len(self.keys), device=rows.device)
-        return rows[:, None] % self.nodes == key % self.nodes
-
-    def without_own(self, tile: Tensor, rows: Tensor, start: int, stop: int) -> Tensor:
-        """The tile, in place, with 0 where a key is the anchor's own node."""
-        if isinstance(self.ids, tuple):
-            return tile.masked_fill_(self.ids[0][rows, None] == self.ids[1], 0)
+            return tile.masked_fill_(self.ids[0][rows, None] == self.ids[1], fill)
         block = stop - start
         for first in range(start, tile.shape[1], self.nodes):  # a diagonal in every key view
             length = min(block, tile.shape[1] - first)
             for view in range(self.views):
-                tile[view * block : view * block + length, first:].diagonal().zero_()
+                tile[view * block : view * block + length, first:].diagonal().fill_(fill)
         return tile
 
 
@@ -152,7 +143,6 @@ class _RoundedTiles(_Tiles):
         weight: PairWeight | None,
         temperature: float,
         ids: Ids,
-        floor: Tensor | None = None,
     ) -> None:
         if weight is not None and weight.curve is None:
             weight = replace(weight, rows=weight.rows.bfloat16(), cols=weight.cols.bfloat16())
@@ -168,7 +158,7 @@ class _RoundedTiles(_Tiles):
     def pulled(
         self, push: Tensor, sums: Tensor, share: Tensor, near: Tensor, d_keys: Tensor
     ) -> Tensor:
-        """As above, from products whose factors and results have 16 bits."""
+        """`_Tiles.pulled`, from products whose factors and results have 16 bits."""
         share = share[:, None]
         d_keys += push.T @ (share * near).bfloat16()
         return share * (push @ self.keys + sums[:, None] * self.centre)
@@ -246,8 +236,11 @@ class _Contrast(torch.autograd.Function):
         d_keys = torch.zeros_like(keys)
         loss = anchor.new_zeros(())
         rounds = is_asked(anchor) and t >= LEAST_ROUNDED
-        kind = _RoundedTiles if rounds else _Tiles
-        tiles = kind(anchor, keys, weight, t, nodes, floor=pull)
+        tiles = (
+            _RoundedTiles(anchor, keys, weight, t, nodes)
+            if rounds
+            else _Tiles(anchor, keys, weight, t, nodes, floor=pull)
+        )
         for rows, push in tiles:
             match = (pull[rows] - tiles.shift[rows]).exp()
             sums = push.sum(1, dtype=anchor.dtype)

@@ -55,7 +55,7 @@ def _pairs(
     ids: Ids,
     precision: Precision,
 ) -> AllPairs:
-    """Check what came, and bring it into the kernel's form."""
+    """Check what came, and bring all pairs into the kernel's form."""
     if precision not in get_args(Precision):
         raise UserError(f"precision must be one of {get_args(Precision)}, got {precision!r}")
     if not anchor.is_cuda and not triton.knobs.runtime.interpret:
@@ -219,7 +219,7 @@ class _NegativeSum(torch.autograd.Function):
 def _pairs_of(
     anchor: Tensor, keys: Tensor, function: LogGap | Sigmoid, ids: Ids, precision: Precision
 ) -> AllPairs:
-    """The same for another function than the push."""
+    """All pairs in the kernel's form, for a function of the cosine other than the push."""
     pairs = _pairs(anchor, keys, None, 1.0, ids, precision)
     anchors, others = pairs.anchors, pairs.keys
     if isinstance(function, LogGap) and pairs.precision != "fp32":

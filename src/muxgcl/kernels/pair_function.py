@@ -35,11 +35,11 @@ class Exponential:
         return 1 / self.temperature
 
     def value(self, cosine: Tensor) -> Tensor:
-        """F of every cosine."""
+        """The function's value at each cosine."""
         return ((cosine - 1) / self.temperature).exp()
 
     def slope(self, cosine: Tensor) -> Tensor:
-        """F' of every cosine."""
+        """Its derivative at each cosine."""
         return self.value(cosine) * self.steepest
 
 
@@ -62,11 +62,11 @@ class LogGap:
         return 1 / (2 * self.eps)
 
     def value(self, cosine: Tensor) -> Tensor:
-        """F of every cosine."""
+        """The function's value at each cosine."""
         return ((1 - cosine).clamp(min=0) / 2 + self.eps).log()
 
     def slope(self, cosine: Tensor) -> Tensor:
-        """F' of every cosine."""
+        """Its derivative at each cosine."""
         return torch.where(cosine <= 1, -1 / (1 - cosine + 2 * self.eps), 0)
 
 
@@ -87,11 +87,11 @@ class Sigmoid:
         return 1 / (4 * self.temperature)
 
     def value(self, cosine: Tensor) -> Tensor:
-        """F of every cosine."""
+        """The function's value at each cosine."""
         return ((cosine - self.threshold) / self.temperature).sigmoid()
 
     def slope(self, cosine: Tensor) -> Tensor:
-        """F' of every cosine."""
+        """Its derivative at each cosine."""
         value = self.value(cosine)
         return value * (1 - value) / self.temperature
 

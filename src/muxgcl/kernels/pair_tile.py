@@ -11,7 +11,7 @@ def value_and_slope(
     shift,
     FUNCTION: tl.constexpr,
 ):
-    """F of every cosine, and f' over the steepest slope there is."""
+    """The function's value at each cosine, and its derivative over the steepest slope."""
     if FUNCTION == "log-gap":  # scale is 2 eps
         gap = 0.5 - cosine
         whole = tl.maximum(gap, 0.0) + scale

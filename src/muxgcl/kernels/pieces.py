@@ -41,6 +41,6 @@ class Pieces:
         return cls(row, begin, end, slot, long, first, slots)
 
     def to(self, device: torch.device | str) -> Self:
-        """The same on another device."""
+        """The same pieces on another device."""
         names = ("row", "begin", "end", "slot", "long", "first")
         return replace(self, **{name: getattr(self, name).to(device) for name in names})

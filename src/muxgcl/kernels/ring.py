@@ -27,7 +27,7 @@ from muxgcl.shapes import Candidates, NodeIndex, Nodes, Scalar
 # where in a library an error arose, such as [/gloo/transport/tcp/pair.cc:538]
 PLACE = re.compile(r"\[?[\w./-]+\.(?:cc|cpp|cu|h|hpp):\d+\]?[,:]?\s*")
 
-LARGEST = 15  # a power of two that 16 bits can hold
+LARGEST_EXPONENT = 15  # of a power of two that 16 bits can hold
 
 
 class LostWorker(UserError):
@@ -173,7 +173,7 @@ def pack(table: Tensor, wire: torch.dtype) -> tuple[Tensor, Scalar]:
     one = torch.ones((), device=table.device)
     if wire == table.dtype:
         return table, one
-    exponent = LARGEST - torch.frexp(table.abs().amax().float()).exponent
+    exponent = LARGEST_EXPONENT - torch.frexp(table.abs().amax().float()).exponent
     factor = torch.ldexp(one, exponent.clamp(-100, 100))
     return (table * factor).to(wire), factor
 

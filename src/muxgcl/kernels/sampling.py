@@ -170,7 +170,7 @@ class Sample:
     def pair_sum(
         self, functions: Functions, anchor: Nodes, keys: Candidates, function: PairFunction
     ) -> PerAnchor:
-        """`pair_sum` of the anchors, estimated in the same way."""
+        """`pair_sum` of the anchors, estimated from tables with the rows of these nodes."""
         return self._estimate(partial(functions("pair_sum"), function=function), anchor, keys)
 
     def _estimate(self, sums: Callable[..., Tensor], anchor: Nodes, keys: Candidates) -> PerAnchor:

@@ -3,7 +3,7 @@
 What several methods share is in `parts`. CONTRIBUTING.md says how to add one.
 """
 
-from muxgcl.methods.base import Context, Method, total
+from muxgcl.methods.base import Context, Method
 from muxgcl.methods.bgrl import Bgrl
 from muxgcl.methods.blnn import Blnn
 from muxgcl.methods.cca_ssg import CcaSsg
@@ -32,6 +32,7 @@ from muxgcl.methods.sgrl import Sgrl
 from muxgcl.methods.signa import Signa
 from muxgcl.methods.sugrl import Sugrl
 from muxgcl.methods.vgae import Vgae
+from muxgcl.nn.objective import total
 
 METHODS: dict[str, type[Method]] = {
     method.name: method

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
@@ -14,7 +13,7 @@ from muxgcl.augment import View, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import ALL, Backend, Chooser, Sample, Selection
-from muxgcl.methods.parts.of_graph import OfGraph, as_it_is
+from muxgcl.methods.parts.of_graph import PerGraphCache, as_it_is
 from muxgcl.nn.adam import Adam, Optimizer
 from muxgcl.nn.gcn import GCN
 from muxgcl.nn.norm_gcn import NormGCN
@@ -40,7 +39,7 @@ class Context:
         return self.sampling.draw(rows or graph.num_nodes, graph.device)
 
     def sample(self, graph: Graph, rows: int | None = None) -> Sample | None:
-        """The same for a method whose step only one worker can do."""
+        """What `draw` returns, for a method whose step only one worker can do."""
         found = self.draw(graph, rows)
         if not isinstance(found, Sample | None):
             raise UserError("this method cannot be divided among workers")
@@ -75,9 +74,9 @@ class Method(nn.Module, ABC):
         return cast(GCN | NormGCN, self.encoder).embed(self.plain_view(graph))
 
     def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
-        """The same in blocks of rows, from the first node on; one block from an `embed` of its own.
+        """The embedding in blocks of rows, from the first node on, without gradients.
 
-        Without gradients.
+        All rows are one block where `embed` is overridden or the encoder is no GCN.
         """
         encoder = getattr(self, "encoder", None)
         if type(self).embed is Method.embed and isinstance(encoder, GCN):
@@ -100,7 +99,7 @@ class Method(nn.Module, ABC):
     def forget(self) -> None:
         """Let go of the training graph and of what was computed from it for training alone."""
         for value in vars(self).values():
-            if isinstance(value, OfGraph):
+            if isinstance(value, PerGraphCache):
                 value.forget()
 
     def reach(self, milestone: int) -> None:
@@ -109,8 +108,3 @@ class Method(nn.Module, ABC):
     def optimizer(self, lr: float, weight_decay: float) -> Optimizer:
         """Adam, unless a paper says otherwise."""
         return Adam((p for p in self.parameters() if p.requires_grad), lr, weight_decay)
-
-
-def total(terms: Mapping[str, Tensor]) -> Scalar:
-    """The objective: the sum of its terms."""
-    return torch.stack(list(terms.values())).sum()

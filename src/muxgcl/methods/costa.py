@@ -23,7 +23,7 @@ are independent and alike, so only as many are drawn.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -124,14 +124,6 @@ class Costa(Method):
         )
 
 
-@runtime_checkable
-class Blocks(Protocol):
-    """A matrix that is known block of rows by block of rows."""
-
-    def blocks(self, like: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """Which rows, and these rows; the same every time."""
-
-
 @dataclass(frozen=True, slots=True)
 class Gaussian:
     """Independent normal entries, a function of the seed."""
@@ -142,7 +134,7 @@ class Gaussian:
     spread: float  # their standard deviation
 
     def blocks(self, like: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """Every row once, drawn again at every call."""
+        """Which rows, and these rows: every row once, drawn again at every call, always alike."""
         size = max(1, BLOCK_BYTES // (self.nodes * like.element_size()))
         chance = torch.Generator(like.device).manual_seed(self.seed)
         for start in range(0, self.rows, size):
@@ -156,7 +148,7 @@ class _Sketched(torch.autograd.Function):
     """`P @ nodes`; the gradient draws P once more instead of keeping it."""
 
     @staticmethod
-    def forward(ctx: Any, nodes: Tensor, sketch: Blocks) -> Tensor:
+    def forward(ctx: Any, nodes: Tensor, sketch: Gaussian) -> Tensor:
         ctx.sketch, ctx.shape = sketch, nodes.shape
         return torch.cat([block @ nodes for _, block in sketch.blocks(nodes)])
 

@@ -19,7 +19,7 @@ from muxgcl.affinity import SkipGram, WalkGraph, walks
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.parts.of_graph import OfGraph
+from muxgcl.methods.parts.of_graph import PerGraphCache
 from muxgcl.methods.parts.schedule import WarmUpCosine
 from muxgcl.nn.adam import Adam
 from muxgcl.shapes import NodeIndex, Nodes, Scalar
@@ -65,8 +65,8 @@ class Deepwalk(Method):
     def __init__(self, graph: Graph, cfg: DeepwalkConfig, context: Context) -> None:
         super().__init__()
         self.cfg = cfg
-        self.walk_graph = OfGraph(walk_graph_of)
-        self.starts = OfGraph(self._starts)
+        self.walk_graph = PerGraphCache(walk_graph_of)
+        self.starts = PerGraphCache(self._starts)
         self.model = SkipGram(
             graph.num_nodes, cfg.width, context=cfg.walk_context, negatives=cfg.negatives
         )

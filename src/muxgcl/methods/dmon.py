@@ -30,7 +30,7 @@ from muxgcl.augment import clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
 from muxgcl.shapes import Nodes, Scalar
 from muxgcl.sparse import SparseMatrix
 
@@ -66,7 +66,7 @@ class Dmon(Method):
     def __init__(self, graph: Graph, cfg: DmonConfig, context: Context) -> None:
         super().__init__()
         self.cfg = cfg
-        self.edges = OfGraph(without_loops)
+        self.edges = PerGraphCache(without_loops)
         self.scaled = features_scaled(cfg.row_normalize)
         self.weight = nn.Parameter(
             nn.init.xavier_uniform_(torch.empty(graph.num_features, cfg.width))

@@ -17,7 +17,7 @@ from muxgcl.graph import Graph
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.centrality import Centrality, adaptive_views, drop_weights
-from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
 from muxgcl.shapes import Scalar
@@ -53,7 +53,7 @@ class Gca(Method):
         super().__init__()
         self.context = context
         self.scaled = features_scaled(cfg.row_normalize)
-        self.drop_weights = OfGraph(partial(drop_weights, kind=cfg.centrality))
+        self.drop_weights = PerGraphCache(partial(drop_weights, kind=cfg.centrality))
         self.rates = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
         self.encoder = GCN(
             graph.num_features,

@@ -24,14 +24,14 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from muxgcl.augment import View, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.losses.infomax import infomax
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.dgi import real_and_shuffled, shuffle
 from muxgcl.methods.parts.lowest import Lowest
-from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
+from muxgcl.methods.parts.residual import with_propagated
 from muxgcl.nn.gcn import GCN
 from muxgcl.shapes import Nodes, PerFeature, PerNode, Scalar
 
@@ -68,15 +68,12 @@ class Ggd(Method):
         super().__init__()
         self.cfg = cfg
         self.scaled = features_scaled(cfg.row_normalize)
-        self.view = OfGraph(self._undamaged)
+        self.view = PerGraphCache(self.plain_view)
         self.encoder = GCN(graph.num_features, cfg.width, layers=1, act="prelu")
         if cfg.slope_each:
             self.encoder.act = nn.PReLU(cfg.width)
         self.head = nn.Linear(cfg.width, cfg.width)
         self.lowest = Lowest(self.encoder)
-
-    def _undamaged(self, graph: Graph) -> View:
-        return clean(self.scaled(graph))
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The cross entropy of both groups' logits."""
@@ -88,13 +85,10 @@ class Ggd(Method):
         return {"discrimination": loss}
 
     def embed(self, graph: Graph) -> Nodes:
-        """The convolution's output, and beside it in the sum its k-fold propagation."""
+        """The encoder's output plus its propagation."""
         view = self.view(graph)
         encoder = self.lowest.module if self.cfg.lowest_loss else self.encoder
-        nodes = far = encoder.embed(view)
-        for _ in range(self.cfg.hops):
-            far = view.propagation @ far
-        return nodes + far if self.cfg.hops else nodes
+        return with_propagated(encoder.embed(view), view.propagation, self.cfg.hops)
 
 
 def summed(head: nn.Linear, nodes: Nodes) -> PerNode:

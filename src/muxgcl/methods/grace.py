@@ -8,29 +8,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from muxgcl.augment import Corrupt, both, clean
+from muxgcl.augment import Corrupt, both
 from muxgcl.graph import Graph
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
-from muxgcl.nn.gcn import GCN, Activation
+from muxgcl.methods.parts.contrast import ContrastConfig
+from muxgcl.nn.gcn import GCN
 from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
 from muxgcl.shapes import Nodes, Scalar, Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraceConfig:
-    """Settings of GRACE."""
+class GraceConfig(ContrastConfig):
+    """Settings of GRACE; those that SFA has too come with `ContrastConfig`."""
 
-    layers: int = 2  # of the encoder
-    width: int = 128  # of the embedding; between layers it is twice that
-    projection: int = 128  # width inside the projector
-    projection_out: int | None = None  # width of what is contrasted; `width` by default
-    activation: Activation = "relu"  # of the encoder
-    drop_edges: tuple[float, float] = (0.2, 0.4)  # share of edges dropped, in each view
-    mask_features: tuple[float, float] = (0.3, 0.4)  # share of feature columns masked, in each view
     fanout: int = 0  # neighbours of a node that a layer of a sampled step looks at; 0: all
-    temperature: float = 0.4  # of the contrast; a lower one is sharper
     readout: Kind = "last"  # how the scales become the embedding
     readout_weights: tuple[float, ...] = ()  # for `all`, one a scale; none: all weigh 1
     readout_features: float = 0.0  # weight of propagated features as one more block
@@ -72,10 +65,8 @@ class Grace(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""
-        return self.readout(self.encoder(clean(graph), self.readout.scales), graph)
+        return self.readout.embed(self.encoder, graph)
 
     def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
-        """The same, a block of rows at a time."""
-        if self.readout.alone:
-            return self.encoder.embed_blocks(clean(graph))
-        return self.readout.blocks(self.encoder(clean(graph), self.readout.scales), graph)
+        """The embedding, a block of rows at a time."""
+        return self.readout.embed_blocks(self.encoder, graph)

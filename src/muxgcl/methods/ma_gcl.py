@@ -53,7 +53,7 @@ class MaGclConfig:
     mask_features: tuple[float, float] = (0.5, 0.5)  # share of feature columns masked, in each view
     temperature: float = 0.4  # of the contrast; a lower one is sharper
     steps_one: tuple[int, int] = (0, 1)  # fewest and most propagation steps of a layer, first view
-    steps_two: tuple[int, int] = (0, 7)  # the same, second view
+    steps_two: tuple[int, int] = (0, 7)  # fewest and most propagation steps of a layer, second view
     embed_steps: int = 2  # of every layer, for the embedding
     row_normalize: bool = False  # divide each row of features by its sum, as the authors do
 
@@ -63,7 +63,10 @@ class MaGclConfig:
         for name in ("steps_one", "steps_two"):
             fewest, most = getattr(self, name)
             if not 0 <= fewest <= most:
-                raise UserError(f"{name} must be two growing numbers from 0, got {fewest}, {most}")
+                raise UserError(
+                    f"{name} must be two numbers from 0 on, the second at least the first, "
+                    f"got {fewest}, {most}"
+                )
         if self.layers < 1 or self.width < 1 or self.embed_steps < 0:
             raise UserError(
                 "layers and width must be at least 1 and embed_steps at least 0, "

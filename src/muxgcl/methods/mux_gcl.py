@@ -13,13 +13,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from muxgcl.affinity import AffinityConfig, patches
-from muxgcl.augment import Corrupt, both, clean
+from muxgcl.affinity import AffinityConfig
+from muxgcl.augment import Corrupt, both
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import resolve
 from muxgcl.losses.multiscale import Direction, Likelihood, MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
+from muxgcl.methods.parts.patch_tables import patch_tables
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
@@ -87,18 +87,7 @@ class MuxGcl(Method):
 
     def prepare(self, graph: Graph) -> None:
         """Estimate where patches lie in the graph, once."""
-        cfg, context = self.cfg, self.context
-        if cfg.affinity != "none":
-            tables = patches(
-                graph,
-                cfg,
-                cfg.layers,
-                seed=context.seed,
-                cache=context.cache,
-                on_step=context.on_prepare,
-            )
-            fused = resolve(context.backend, cuda=graph.device.type == "cuda") == "fused"
-            self.patches = [table.half() for table in tables] if fused else tables
+        self.patches = patch_tables(graph, self.cfg, self.cfg.layers, self.context)
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The weighted contrast of each scale, on two fresh views."""
@@ -109,13 +98,11 @@ class MuxGcl(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""
-        return self.readout(self.encoder(clean(graph), self.readout.scales), graph)
+        return self.readout.embed(self.encoder, graph)
 
     def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
-        """The same, a block of rows at a time."""
-        if self.readout.alone:
-            return self.encoder.embed_blocks(clean(graph))
-        return self.readout.blocks(self.encoder(clean(graph), self.readout.scales), graph)
+        """The embedding, a block of rows at a time."""
+        return self.readout.embed_blocks(self.encoder, graph)
 
     def forget(self) -> None:
         """Let go of the patches too: only the loss reads them."""

@@ -38,14 +38,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from muxgcl.affinity import AffinityConfig, patches
+from muxgcl.affinity import AffinityConfig
 from muxgcl.augment import Corrupt, View, clean, drop_entries, dropped, stacked_propagation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import Sample, Selection, resolve, taken
+from muxgcl.kernels import Sample, Selection, taken
 from muxgcl.losses.multiscale import Anchors, Likelihood, MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import features_scaled
+from muxgcl.methods.parts.patch_tables import patch_tables
 from muxgcl.nn.adam import Adam
 from muxgcl.nn.field import Field, block_rows, in_blocks, in_part, rows_of
 from muxgcl.nn.perceptron import Norm, Perceptron, spread
@@ -143,18 +144,7 @@ class MuxHop(Method):
 
     def prepare(self, graph: Graph) -> None:
         """Estimate where patches lie in the graph, once."""
-        cfg, context = self.cfg, self.context
-        if cfg.affinity != "none":
-            self.patches = self._for_kernels(
-                patches(
-                    graph,
-                    cfg,
-                    cfg.hops,
-                    seed=context.seed,
-                    cache=context.cache,
-                    on_step=context.on_prepare,
-                )
-            )
+        self.patches = patch_tables(graph, self.cfg, self.cfg.hops, self.context)
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The weighted contrast of each scale, on two fresh views; the mean over directions."""
@@ -244,7 +234,7 @@ class MuxHop(Method):
         return torch.cat([*self.embed_blocks(graph)])
 
     def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
-        """The same, a block of rows at a time; the directions of a scale are side by side."""
+        """The embedding, a block of rows at a time; the directions of a scale are side by side."""
         ways = zip(self.scaled(graph).directions, graph.directions, strict=True)
         each = [(self._read(scaled), plain) for scaled, plain in ways]
         same = () if self.cfg.convolutions else (0,)  # f has seen no edge
@@ -283,8 +273,3 @@ class MuxHop(Method):
         """Let go of the patches too: only training reads them."""
         super().forget()
         self.patches = None
-
-    def _for_kernels(self, tables: list[Tensor]) -> list[Tensor]:
-        on_gpu = tables[0].is_cuda
-        fused = resolve(self.context.backend, cuda=on_gpu) == "fused"
-        return [table.half() for table in tables] if fused else tables

@@ -27,7 +27,7 @@ from muxgcl.losses.infomax import Discriminator, infomax
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.dgi import real_and_shuffled, shuffle
 from muxgcl.methods.parts.diffusion import diffusion
-from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.shapes import Nodes, Scalar
 
@@ -56,7 +56,7 @@ class Mvgrl(Method):
     def __init__(self, graph: Graph, cfg: MvgrlConfig, context: Context) -> None:
         super().__init__()
         self.scaled = features_scaled(cfg.row_normalize)
-        self.diffusion = OfGraph(
+        self.diffusion = PerGraphCache(
             partial(
                 diffusion,
                 alpha=cfg.alpha,

@@ -106,7 +106,7 @@ class Ns4gc(Method):
         return unit_rows(self.encoder.embed(self.plain_view(graph)))
 
     def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
-        """The same, a block of rows at a time."""
+        """The embedding, a block of rows at a time."""
         return map(unit_rows, self.encoder.embed_blocks(self.plain_view(graph)))
 
 

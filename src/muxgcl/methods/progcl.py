@@ -43,7 +43,7 @@ from muxgcl.kernels.reference import info_nce
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.centrality import adaptive_views, drop_weights
 from muxgcl.methods.parts.hardness import Hardness
-from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
 from muxgcl.shapes import Nodes, PerNode, Scalar
@@ -105,7 +105,7 @@ class ProGcl(Method):
         self.drop_weights = (
             None
             if cfg.centrality == "none"
-            else OfGraph(partial(drop_weights, kind=cfg.centrality))
+            else PerGraphCache(partial(drop_weights, kind=cfg.centrality))
         )
         self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)

@@ -32,7 +32,7 @@ from muxgcl.graph import Graph
 from muxgcl.kernels import taken
 from muxgcl.losses.multiscale import MultiplexPatchContrast
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.grace import GraceConfig
+from muxgcl.methods.parts.contrast import ContrastConfig
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.gcn import GCN
 from muxgcl.nn.projector import Projector
@@ -40,8 +40,8 @@ from muxgcl.shapes import Nodes, Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SfaConfig(GraceConfig):
-    """Settings of SFA: those of GRACE, and how to find the direction."""
+class SfaConfig(ContrastConfig):
+    """Settings of SFA: those of the contrast, and how to find the direction."""
 
     power_steps: int = 1  # k; 1 in all of the paper's experiments
     through_direction: bool = False  # whether gradients pass through r
@@ -65,8 +65,6 @@ class Sfa(Method):
 
     def __init__(self, graph: Graph, cfg: SfaConfig, context: Context) -> None:
         super().__init__()
-        if cfg.fanout:
-            raise UserError(f"sfa looks at all neighbours: fanout must be 0, got {cfg.fanout}")
         self.cfg, self.context = cfg, context
         self.scaled = features_scaled(cfg.row_normalize)
         self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]

@@ -24,13 +24,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from muxgcl.augment import View, clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.losses.bootstrap import bootstrap
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.lowest import Lowest
-from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
+from muxgcl.methods.parts.residual import with_propagated
 from muxgcl.nn.adam import Adam, Optimizer
 from muxgcl.nn.gcn import GCN
 from muxgcl.nn.projector import unit_rows
@@ -69,7 +69,7 @@ class Sgrl(Method):
         super().__init__()
         self.cfg = cfg
         self.scaled = features_scaled(cfg.row_normalize)
-        self.view = OfGraph(self._undamaged)
+        self.view = PerGraphCache(self.plain_view)
         self.encoder, self.target = (
             GCN(graph.num_features, cfg.width, layers=1, act="prelu") for _ in range(2)
         )
@@ -77,9 +77,6 @@ class Sgrl(Method):
             nn.Linear(cfg.width, cfg.width), nn.PReLU(), nn.Linear(cfg.width, cfg.width)
         )
         self.lowest = Lowest(self.encoder)
-
-    def _undamaged(self, graph: Graph) -> View:
-        return clean(self.scaled(graph))
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """How badly the target is predicted, and how little it is scattered."""
@@ -90,17 +87,14 @@ class Sgrl(Method):
         return {"online": online, "target": -scatter(target)}
 
     def embed(self, graph: Graph) -> Nodes:
-        """The online encoder's output and its propagation."""
+        """The online encoder's output plus its propagation."""
         encoder = self.lowest.module if self.cfg.lowest_loss else self.encoder
         return self.smoothed(encoder, graph)
 
     def smoothed(self, encoder: GCN, graph: Graph) -> Nodes:
-        """What the encoder gives, and beside it in the sum its propagation."""
+        """The encoder's output plus its propagation."""
         view = self.view(graph)
-        nodes = far = encoder.embed(view)
-        for _ in range(self.cfg.hops):
-            far = view.propagation @ far
-        return nodes + far if self.cfg.hops else nodes
+        return with_propagated(encoder.embed(view), view.propagation, self.cfg.hops)
 
     def optimizer(self, lr: float, weight_decay: float) -> Optimizer:
         """Adam for the online part and Adam for the target, one after the other."""

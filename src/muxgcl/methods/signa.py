@@ -30,13 +30,13 @@ from typing import ClassVar
 
 import torch
 
-from muxgcl.augment import View, clean, drop_entries
+from muxgcl.augment import drop_entries
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.kernels import Backend, LogGap, Sample, pair_sum, taken
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.edge_sums import edge_dot, met_sum, row_sum
-from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
 from muxgcl.nn.adam import Adam
 from muxgcl.nn.perceptron import Perceptron
 from muxgcl.nn.projector import Projector
@@ -81,7 +81,7 @@ class Signa(Method):
         super().__init__()
         self.cfg, self.context = cfg, context
         self.scaled = features_scaled(cfg.row_normalize)
-        self.view = OfGraph(self._undamaged)
+        self.view = PerGraphCache(self.plain_view)
         self.encoder = Perceptron(
             graph.num_features,
             cfg.width,
@@ -91,9 +91,6 @@ class Signa(Method):
         )
         self.encoder.acts[1] = self.encoder.acts[0]  # one slope
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
-
-    def _undamaged(self, graph: Graph) -> View:
-        return clean(self.scaled(graph))
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """Kept neighbours as positives, all other nodes as negatives."""

@@ -27,7 +27,7 @@ from muxgcl.augment import drop_entries
 from muxgcl.errors import UserError
 from muxgcl.graph import Features, Graph
 from muxgcl.methods.base import Context, Method
-from muxgcl.methods.parts.of_graph import OfGraph, features_scaled
+from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
 from muxgcl.shapes import Nodes, Scalar
 from muxgcl.sparse import SparseMatrix
 
@@ -68,7 +68,7 @@ class Sugrl(Method):
         super().__init__()
         self.cfg = cfg
         self.scaled = features_scaled(cfg.row_normalize)
-        self.propagation = OfGraph(propagation)
+        self.propagation = PerGraphCache(propagation)
         widths = [graph.num_features, *cfg.widths]
         self.kernels = nn.ParameterList(
             nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths)

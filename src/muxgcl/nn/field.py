@@ -37,7 +37,7 @@ class Field:
 
     @classmethod
     def of(cls, propagation: SparseMatrix, rows: Rows, layers: int, fanout: int = 0) -> "Field":
-        """The field of these rows of a (stacked) view, so many layers deep; fanout 0 has no end."""
+        """Receptive field over `layers` hops; fanout 0 keeps all neighbours."""
         found, hops = [rows], []
         for _ in range(layers):
             hop, below = neighbours(propagation.matrix, found[-1], fanout)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from muxgcl.augment import View
 from muxgcl.errors import UserError
-from muxgcl.kernels import Selection, taken
+from muxgcl.kernels import Sample, Selection, taken
 from muxgcl.kernels.rounded import product
 from muxgcl.nn.bias import add_bias
 from muxgcl.nn.field import Field, inputs, projected
@@ -103,8 +103,10 @@ class GCN(nn.Module):
         last = len(self.weights)
         wanted = range(last + 1) if scales is None else scales
         if sample is not None and view.propagation.device.type == "cpu":
-            nodes = view.features.shape[0]
-            return self._of_rows(view, wanted, sample.rows(view.propagation.shape[0] // nodes))
+            rows = sample.rows(view.propagation.shape[0] // view.features.shape[0])
+            # workers with nodes of their own would draw different counts of random numbers
+            fanout = self.fanout if isinstance(sample, Sample) else 0
+            return self._of_rows(view, wanted, rows, fanout)
         mixed = view.project(self.weights[0])  # X W_1: both layer 1 and scale 0 start from it
         found = {0: self._carry(taken(mixed, sample), start=1)} if 0 in wanted else {}
         for k, bias in enumerate(self.biases, start=1):
@@ -117,11 +119,14 @@ class GCN(nn.Module):
         return found
 
     def _of_rows(
-        self, view: View, wanted: Collection[int], rows: Int[Tensor, " n"]
+        self, view: View, wanted: Collection[int], rows: Int[Tensor, " n"], fanout: int
     ) -> dict[int, Nodes]:
-        """The same at these rows, from what they depend on; how much that is changes each time."""
+        """The wanted scales at these rows, from what they depend on alone.
+
+        How much that is changes from step to step.
+        """
         last = len(self.weights)
-        field, found = Field.of(view.propagation, rows, last, self.fanout), {}
+        field, found = Field.of(view.propagation, rows, last, fanout), {}
         if isinstance(view.features, Tensor):  # (A X) W_1 has fewer rows to multiply than A (X W_1)
             table = inputs(view, field.rows[0])
             hidden = product(field.hops[0] @ table, self.weights[0])
@@ -155,7 +160,10 @@ class GCN(nn.Module):
         return self(view, ())[len(self.weights)]
 
     def embed_blocks(self, view: View, rows: int = ROWS) -> Iterator[Nodes]:
-        """The same, so many rows at a time, without gradients: two layers' tables are there."""
+        """The last scale, so many rows at a time, without gradients.
+
+        Two layers' tables are there at a time.
+        """
         matrix, last = view.propagation.matrix, len(self.weights)
         starts = range(0, matrix.rows, rows)
         mixed = view.project(self.weights[0])

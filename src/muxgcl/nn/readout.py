@@ -17,8 +17,10 @@ from typing import Literal, Protocol, Self, get_args
 import torch
 from torch import Tensor
 
+from muxgcl.augment import clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
+from muxgcl.nn.gcn import GCN
 from muxgcl.nn.projector import unit_rows
 from muxgcl.shapes import Nodes, Scale
 from muxgcl.sparse import Csr
@@ -60,12 +62,10 @@ class SparseRows:
 
     def __getitem__(self, part: slice) -> Nodes:
         start, stop, _ = part.indices(len(self))
-        ends = self.matrix.rowptr[start : stop + 1]
-        entries = slice(int(ends[0]), int(ends[-1]))
-        row = torch.arange(stop - start, device=ends.device).repeat_interleave(ends.diff())
-        table = self.matrix.value.new_zeros(stop - start, self.matrix.columns)
-        place = (row, self.matrix.col[entries].long())
-        return table.index_put_(place, self.matrix.value[entries], accumulate=True)
+        some = self.matrix.part(start, stop)
+        row = torch.arange(some.rows, device=some.col.device).repeat_interleave(some.rowptr.diff())
+        table = some.value.new_zeros(some.rows, some.columns)
+        return table.index_put_((row, some.col.long()), some.value, accumulate=True)
 
 
 class Readout:
@@ -117,6 +117,16 @@ class Readout:
         """The scales that are read."""
         return set(self.weights)
 
+    def embed(self, encoder: GCN, graph: Graph) -> Scale:
+        """The embedding of the un-augmented graph."""
+        return self(encoder(clean(graph), self.scales), graph)
+
+    def embed_blocks(self, encoder: GCN, graph: Graph) -> Iterator[Scale]:
+        """The embedding of the un-augmented graph, a block of rows at a time."""
+        if self.alone:
+            return encoder.embed_blocks(clean(graph))
+        return self.blocks(encoder(clean(graph), self.scales), graph)
+
     def __call__(self, scales: Mapping[int, Nodes], graph: Graph) -> Scale:
         """The embedding; `graph` is what the scales were made from."""
         if self.alone:
@@ -126,7 +136,7 @@ class Readout:
     def blocks(
         self, scales: Mapping[int, Nodes], graph: Graph, rows: int = ROWS
     ) -> Iterator[Scale]:
-        """The same, so many rows at a time: the scales side by side need not all be there."""
+        """The embedding, so many rows at a time: the scales side by side need not all be there."""
         return self.directions([(scales, graph)], rows=rows)
 
     def directions(
@@ -135,7 +145,7 @@ class Readout:
         same: Collection[int] = (),
         rows: int = ROWS,
     ) -> Iterator[Scale]:
-        r"""The same of a graph with several directions, scale by scale.
+        r"""Blocks of the embedding of a graph with several directions, scale by scale.
 
         A scale of D directions has D blocks, each divided by $\sqrt D$: inner products are means.
 

@@ -16,7 +16,7 @@ import torch
 from muxgcl.graph import Graph
 from muxgcl.kernels import contrast
 from muxgcl.losses.multiscale import MultiplexPatchContrast
-from muxgcl.methods.base import total
+from muxgcl.methods import total
 from muxgcl.methods.mux_gcl import MuxGcl
 from muxgcl.reproduce.soft_negatives import projected
 from muxgcl.shapes import Nodes

@@ -134,7 +134,7 @@ def speaks(wait: float = 2.0) -> bool:
 def all_succeed(workers: Workers | None) -> Iterator[None]:
     """What each worker does for itself; where one fails, all of them end with its words.
 
-    Inside, no worker may wait for another one.
+    Collective calls inside must be matched by all workers, even where one fails.
     """
     if workers is None:
         yield
@@ -186,7 +186,7 @@ def check(workers: Workers, plan: Plan, graph: Graph) -> None:
 
 
 def agree(workers: Workers, plan: Plan) -> None:
-    """Whether all workers have the same settings."""
+    """Raise unless all workers have the same settings."""
     names = ("method", "seed", "backend", "anchors", "keys")
     settings = {name: getattr(plan, name) for name in names}
     settings |= {"train": asdict(plan.train), "settings": asdict(plan.settings)}
@@ -194,7 +194,7 @@ def agree(workers: Workers, plan: Plan) -> None:
 
 
 def same(workers: Workers, marks: Mapping[str, str]) -> None:
-    """Whether all workers have the same; else the first that differs is named."""
+    """Raise unless all workers have the same marks; the error names the first that differs."""
     for what, mark in marks.items():
         mine = torch.tensor(list(mark.encode()), dtype=torch.uint8, device=_device(workers))
         found = [torch.empty_like(mine) for _ in range(workers.world)]
@@ -279,7 +279,7 @@ def largest(workers: Workers, number: int) -> int:
 
 
 def check_weights(workers: Workers, trainer: Trainer) -> None:
-    """Every so many epochs: whether all workers still have the same weights."""
+    """Raise, every so many epochs, unless all workers still have the same weights."""
     if trainer.epoch % CHECK_EVERY == 0:
         same(workers, {"weights": fingerprint(trainer.method.state_dict(), {})})
 

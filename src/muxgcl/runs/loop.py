@@ -17,7 +17,7 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels.capture import WARM_UP, recorded, run_on_side_stream
 from muxgcl.kernels.rounded import rounded
-from muxgcl.methods import Method
+from muxgcl.methods import Method, total
 from muxgcl.runs.settings import TrainConfig
 
 Capture = Literal["auto", "on", "off"]
@@ -129,9 +129,8 @@ class Trainer:
     def _step(self) -> None:
         terms = self.method.loss(self.graph)
         self.optimizer.zero_grad()
-        values = torch.stack(list(terms.values()))
-        values.sum().backward()
-        values = values.detach()
+        total(terms).backward()
+        values = torch.stack([term.detach() for term in terms.values()])
         if self.sum_up is not None:
             values = self.sum_up(values)
         self.optimizer.step()

@@ -22,6 +22,17 @@ MOST = 10_000_000  # of anything that a setting counts
 MOST_LAYERS = 1000
 MOST_MEMBERS = 1000
 WIDTHS = ("width", "hidden", "projection", "projection_out", "predictor")  # of tables
+# settings that a method once had, though it never read them, and their defaults: old run folders
+# state them
+FORMER: dict[str, dict[str, Any]] = {
+    "sfa": {
+        "readout": "last",
+        "readout_weights": [],
+        "readout_features": 0.0,
+        "readout_raw": 0.0,
+        "fanout": 0,
+    }
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +161,8 @@ class Plan:
         try:
             kind = find_method(run["method"])
             (train,) = split_settings(tables.get("train", {}), TrainConfig)
-            (settings,) = split_settings(tables.get("method", {}), kind.Config)
+            stated = _without_former(run["method"], tables.get("method", {}))
+            (settings,) = split_settings(stated, kind.Config)
             return cls(train=train, settings=settings, **known)
         except UserError as error:
             raise UserError(f"config.toml: {error}") from None
@@ -231,6 +243,12 @@ def _check_kinds(plan: Plan, graph: Graph) -> None:
             f"{plan.method} supports neither directed edges nor types of edges (--directed, "
             f"--edge-type); {able} does"
         )
+
+
+def _without_former(method: str, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """A method's settings without those that it no longer has, where these hold their default."""
+    former = FORMER.get(method, {})
+    return {k: v for k, v in stated.items() if k not in former or v != former[k]}
 
 
 def check_sizes(plan: Plan, nodes: int, features: int) -> None:

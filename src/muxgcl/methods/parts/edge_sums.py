@@ -30,10 +30,10 @@ def row_sum(values: PerEdge, adjacency: Adjacency) -> PerNode:
 
 
 def met_sum(values: PerEdge, adjacency: Adjacency, sample: Sample | None) -> PerAnchor:
-    """What an estimated sum over all other nodes has from the anchors' neighbours.
+    """The part of a sampled all-pairs sum that comes from the anchors' neighbours.
 
-    That is the sum over those that are keys, each counted as often as the estimate does. Without a
-    sample it is the sum over every node's edges.
+    It counts neighbours that are keys, each as often as the estimate does. Without a sample it is
+    the sum over every node's edges.
     """
     if sample is None:
         return row_sum(values, adjacency)

@@ -12,7 +12,7 @@ from muxgcl.graph import Graph
 T = TypeVar("T")
 
 
-class OfGraph(Generic[T]):
+class PerGraphCache(Generic[T]):
     """A function of the graph that remembers its last answer.
 
     Training asks it about one graph at every step and pays once; another graph, as in embedding
@@ -38,9 +38,9 @@ class OfGraph(Generic[T]):
         return {"_compute": self._compute, "_last": None}
 
 
-def features_scaled(row_normalize: bool) -> OfGraph[Graph]:
+def features_scaled(row_normalize: bool) -> PerGraphCache[Graph]:
     """The graph with rows of features that sum to one, or as it is."""
-    return OfGraph(row_normalized if row_normalize else as_it_is)
+    return PerGraphCache(row_normalized if row_normalize else as_it_is)
 
 
 def as_it_is(graph: Graph) -> Graph:
