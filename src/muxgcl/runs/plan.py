@@ -1,7 +1,7 @@
 """All that determines a run apart from the graph, and the method that follows from it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -22,6 +22,11 @@ MOST = 10_000_000  # of anything that a setting counts
 MOST_LAYERS = 1000
 MOST_MEMBERS = 1000
 WIDTHS = ("width", "hidden", "projection", "projection_out", "predictor")  # of tables
+# what a plan takes from the table [run] of a run folder's config.toml
+SCALARS = (
+    *("method", "preset", "dataset", "seed", "device", "backend", "capture"),
+    *("members", "output_width", "anchors", "keys"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +149,7 @@ class Plan:
         for name in ("method", "preset", "dataset"):
             if name not in run:
                 raise UserError(f"config.toml: run.{name} is missing")
-        known = {f.name: run[f.name] for f in fields(cls) if run.get(f.name) is not None}
+        known = {name: run[name] for name in SCALARS if run.get(name) is not None}
         if device is not None:
             known["device"] = device
         try:
