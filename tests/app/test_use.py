@@ -97,6 +97,25 @@ def test_embeddings_are_returned_and_written_where_asked(tmp_path: Path) -> None
         muxgcl.embed(result.path, out=tmp_path / "z.txt")
 
 
+@pytest.mark.parametrize(
+    ("load", "flag"),
+    [
+        (LoadOptions(source_column="a"), "--source"),
+        (LoadOptions(weight_column="w"), "--weight"),
+        (LoadOptions(scale=False), "--no-scale"),
+        (LoadOptions(id_column="i"), "--id-column"),
+    ],
+)
+def test_an_option_without_its_graph_is_named_by_its_flag(
+    tmp_path: Path, load: LoadOptions, flag: str
+) -> None:
+    result = muxgcl.run(planted(nodes=60), replace(OPTIONS, out=tmp_path / "run", score=False))
+    with pytest.raises(UserError, match=f"^{flag} belongs to a new graph"):
+        muxgcl.embed(result.path, load=load)
+    with pytest.raises(UserError, match=f"^{flag} is of a graph or of --labels"):
+        muxgcl.evaluate_run(result.path, load=load)
+
+
 def test_info_says_how_far_a_run_is(tmp_path: Path) -> None:
     result = muxgcl.run(planted(nodes=60), replace(OPTIONS, out=tmp_path / "run"))
     found = muxgcl.run_info(result.path)

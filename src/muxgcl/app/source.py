@@ -24,13 +24,18 @@ from muxgcl.runs.settings import unknown_name
 from muxgcl.tensors import Tensors
 
 MADE = re.compile(r"(\d+) bins of degree and (\d+) of position made from edges")  # a note
-FLAGS = {
+FLAGS = {  # of options that are not called like theirs
     "source_column": "--source",
     "target_column": "--target",
     "weight_column": "--weight",
     "edge_type_column": "--edge-type",
     "scale": "--no-scale",
 }
+
+
+def flag_of(name: str) -> str:
+    """The flag of the command line that sets an option of `LoadOptions`."""
+    return FLAGS.get(name, f"--{name.replace('_', '-')}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +69,9 @@ class Source:
             what = f"{self.graph} is a dataset" if self.is_dataset else "this graph is loaded"
             if given:
                 name = next(iter(given))
-                flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
                 raise UserError(
-                    f"{what}: {name} ({flag}) is for a graph that is read from files or from memory"
+                    f"{what}: {name} ({flag_of(name)}) is for a graph that is read from files or "
+                    "from memory"
                 )
             if isinstance(self.graph, Loaded):
                 return self.graph

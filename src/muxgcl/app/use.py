@@ -15,7 +15,7 @@ from muxgcl.app.kept import kept_nodes, save_labels
 from muxgcl.app.new_nodes import columns_of_run, grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, Protocol
-from muxgcl.app.source import check_made, graph_of_run, relabelled, source_like
+from muxgcl.app.source import check_made, flag_of, graph_of_run, relabelled, source_like
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
@@ -93,8 +93,8 @@ def embed(
     if new_edges is not None and new_nodes is None:
         raise UserError("new edges are links of new nodes: name the table of these (--new-nodes)")
     if graph is None and new_nodes is None and (extra := list(load.given())):
-        what = extra[0].replace("_", "-")
-        raise UserError(f"--{what} belongs to a new graph, but no graph is named after {run}")
+        flag = flag_of(extra[0])
+        raise UserError(f"{flag} belongs to a new graph, but no graph is named after {run}")
     if graph is None and new_nodes is None and trained.embeddings_file.is_file():
         ids, table = trained.embeddings()
         blocks: Iterable[Array] = [table]
@@ -203,8 +203,8 @@ def evaluate_run(
     if "paper" in asked:
         raise UserError("protocol paper looks at epochs of training: ask for it in `muxgcl run`")
     if graph is None and load.labels is None and (extra := list(load.given())):
-        what = extra[0].replace("_", "-")
-        raise UserError(f"--{what} is of a graph or of --labels, and neither is given")
+        flag = flag_of(extra[0])
+        raise UserError(f"{flag} is of a graph or of --labels, and neither is given")
     observer.phase("loading")
     ids, z = trained.embeddings()
     tensors = None
