@@ -137,3 +137,19 @@ def test_a_report_is_written_where_asked(tmp_path: Path) -> None:
     assert "2 runs compared" in page.read_text()
     with pytest.raises(UserError, match=r"ending in \.html"):
         muxgcl.report_runs([one.path], out=tmp_path / "page.pdf")
+
+
+def test_figures_of_runs_whose_folders_are_called_alike_are_kept_apart(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    options = replace(OPTIONS, method="sgc", settings={}, epochs=None, score=False)
+    for parent in ("a", "b"):
+        muxgcl.run(data, replace(options, out=tmp_path / parent / "seed0"))
+    muxgcl.report_runs(
+        [tmp_path / "a" / "seed0", tmp_path / "b" / "seed0"],
+        out=tmp_path / "both.html",
+        figures=tmp_path / "figures",
+    )
+    folders = sorted(folder.name for folder in (tmp_path / "figures").iterdir())
+    assert folders == ["sgc-on-graph-seed-0-seed0", "sgc-on-graph-seed-0-seed0-2"]
+    written = [{file.name for file in (tmp_path / "figures" / one).iterdir()} for one in folders]
+    assert written[0] == written[1] != set()
