@@ -5,6 +5,7 @@ of the work differs. Each split's training rows are turned into the eigenbasis o
 then Newton's method with conjugate gradients runs for all (strength, class) pairs side by side.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -129,10 +130,10 @@ def _newton(
 ) -> Float[Tensor, "s r ck"]:
     """Newton's method for every split, strength and class at once."""
     _, n, r = rows.shape
-    goal = _TOLERANCE * n
+    goal, classes = _TOLERANCE * n, inside.shape[2]
     inside = inside.repeat(1, 1, len(strengths))  # [s, n, c * k]
     ridge = torch.tensor(strengths, dtype=rows.dtype, device=rows.device).reciprocal()
-    penalty = ridge.repeat_interleave(inside.shape[2] // len(strengths)).repeat(r, 1)  # [r, c * k]
+    penalty = ridge.repeat_interleave(classes).repeat(r, 1)  # [r, c * k]
     penalty[-1] = 0  # the intercept is free
     solution = rows.new_zeros(len(rows), r, inside.shape[2])
     margin = rows @ solution
@@ -165,6 +166,9 @@ def _newton(
             length = torch.where(too_far, length / 2, length)
         solution = solution + length[:, None] * step
         margin = margin + length[:, None] * change
+    else:
+        first = int((steep > goal).any(0).nonzero()[0]) // classes
+        warnings.warn(f"no convergence at C = {strengths[first]:g}", RuntimeWarning, stacklevel=2)
     return solution
 
 
