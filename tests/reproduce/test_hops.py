@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 import torch
 from reproduce_cases import FACTS, fill, result_of
+from torch import Tensor
 from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import cluster, development_hash, holdout, report_half
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset, planted
-from muxgcl.methods import METHODS
+from muxgcl.methods import METHODS, Method
+from muxgcl.nn.projector import unit_rows
+from muxgcl.nn.readout import Readout
+from muxgcl.reproduce import readouts
 from muxgcl.reproduce.artefacts import ARTEFACTS, FIVE, Scope, plan
 from muxgcl.reproduce.check import BEFORE, doubts
 from muxgcl.reproduce.hops import FIRST_SEED, HOP_PARTS, SPLIT_SEED, Hops, members_of
@@ -33,6 +37,7 @@ from muxgcl.reproduce.render import render
 from muxgcl.reproduce.runner import Runner
 from muxgcl.reproduce.shown import MARKS, mark, marks_told
 from muxgcl.runs.auto import of_sample, settings_for
+from muxgcl.runs.committee import side_by_side
 from muxgcl.runs.fit import fit
 from muxgcl.runs.settings import TrainConfig, preset, searches, split_settings
 
@@ -103,6 +108,36 @@ def test_a_committee_is_the_probe_of_its_members_side_by_side(real: RecordStore)
     assert record["members"] == 2
     times = [record_of(real, member)["seconds"] for member in members_of(job)]
     assert record["seconds"] == pytest.approx(sum(times))
+
+
+def test_members_of_unit_rows_are_probed_alike_with_and_without_a_length_of_their_own() -> None:
+    data = tiny("cora", None)
+    y, chance = data.y.numpy(), torch.Generator().manual_seed(0)
+    noise = torch.randn(3, *data.x.shape, generator=chance)
+    members = [unit_rows(data.x + one) for one in noise]
+    lengths = 0.5 + torch.rand(60, 1, generator=chance)  # shorter where a block of a row is zero
+    found = side_by_side([lengths * member for member in members])
+    want = torch.cat([lengths * member for member in members], 1)
+    asked = (y, 10, SPLIT_SEED, "preset")
+    assert scores_of(found.numpy(), *asked) == scores_of(want.numpy(), *asked)
+
+
+def test_a_readout_that_fails_leaves_the_method_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph.from_data(tiny("cora", None))
+    fitted = fit(SCOPE.hops.trained("mux-hop", "cora")[0].plan(), graph)
+    before = fitted.method.readout
+    assert isinstance(before, Readout)
+    whole = readouts.embed
+
+    def fail(method: Method, graph: Graph) -> Tensor:
+        if method.readout is not before:
+            raise UserError("no memory")
+        return whole(method, graph)
+
+    monkeypatch.setattr(readouts, "embed", fail)
+    with pytest.raises(UserError, match="no memory"):
+        readouts.readouts(fitted.method, graph, several=True)
+    assert fitted.method.readout is before
 
 
 def test_members_that_were_recorded_before_are_trained_again_for_the_committee(
