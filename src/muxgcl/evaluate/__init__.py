@@ -9,7 +9,7 @@ from muxgcl.evaluate.controls import feature_controls, majority, raw_features
 from muxgcl.evaluate.development import development_half, development_hash, report_half
 from muxgcl.evaluate.link import HiddenEdges, LinkScores, hide_edges, link_prediction
 from muxgcl.evaluate.probe import STRENGTHS, ProbeResult, SplitScore, probe
-from muxgcl.evaluate.protocols import PaperProtocol, PaperResult, holdout, public
+from muxgcl.evaluate.protocols import PaperProtocol, PaperResult, holdout
 from muxgcl.evaluate.splits import (
     Split,
     among,
@@ -57,7 +57,6 @@ __all__ = [
     "named",
     "paired_difference",
     "probe",
-    "public",
     "public_splits",
     "random_split",
     "raw_features",
