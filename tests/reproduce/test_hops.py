@@ -19,7 +19,7 @@ from muxgcl.methods import METHODS, Method
 from muxgcl.nn.projector import unit_rows
 from muxgcl.nn.readout import Readout
 from muxgcl.reproduce import readouts
-from muxgcl.reproduce.artefacts import ARTEFACTS, FIVE, Scope, plan
+from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import BEFORE, doubts
 from muxgcl.reproduce.hops import FIRST_SEED, HOP_PARTS, SPLIT_SEED, Hops, members_of
 from muxgcl.reproduce.job import COMMITTEE, LEFT_OUT, READOUTS, SAMPLED, Job
@@ -36,7 +36,7 @@ from muxgcl.reproduce.records import (
 from muxgcl.reproduce.render import render
 from muxgcl.reproduce.runner import Runner
 from muxgcl.reproduce.shown import MARKS, mark, marks_told
-from muxgcl.runs.auto import of_sample, settings_for
+from muxgcl.runs.auto import BENCHMARKS, of_sample, settings_for
 from muxgcl.runs.committee import side_by_side
 from muxgcl.runs.fit import fit
 from muxgcl.runs.settings import TrainConfig, preset, searches, split_settings
@@ -305,10 +305,10 @@ def test_marks_say_whose_settings() -> None:
 
 def test_no_settings_come_from_the_search_that_read_all_labels() -> None:
     for method in METHODS:
-        for dataset in (*FIVE, "default"):
+        for dataset in (*BENCHMARKS, "default"):
             assert not BEFORE.keys() & set(searches(method, "best", dataset))
     for method in Scope().rows("table1"):
-        for dataset in FIVE:
+        for dataset in BENCHMARKS:
             assert not BEFORE.keys() & set(searches(method, "paper", dataset))
     assert searches("mux-gcl", "best", "computers") == ("tuned-search.jsonl",)
 
@@ -331,7 +331,7 @@ def test_one_thread_is_told_in_the_singular() -> None:
     assert device("AMD EPYC, 11 threads") == "AMD EPYC, 11 threads"
 
 
-@pytest.mark.parametrize("dataset", FIVE)
+@pytest.mark.parametrize("dataset", BENCHMARKS)
 def test_rows_say_what_is_read_out(dataset: str) -> None:
     ours, mux_gcl = (preset(method, "best", dataset) for method in ("mux-hop", "mux-gcl"))
     assert ours["readout"] == mux_gcl["readout"] == "all"

@@ -212,7 +212,7 @@ def save_stage(run: Run, loaded: Loaded, z: Tensor, *, keep_graph: bool = True) 
     """Keep the embeddings, and what a report, a later graph and new nodes need."""
     run.save_embeddings(loaded.ids, z)
     save_nodes(run, loaded)
-    save_encoding(run, loaded)
+    save_encoding(run, loaded.encoding)
     if keep_graph:
         save_graph(run, loaded)
 

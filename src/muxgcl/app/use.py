@@ -14,7 +14,7 @@ from muxgcl.app.judge import controls_stage, save_confusion
 from muxgcl.app.kept import kept_nodes, save_labels
 from muxgcl.app.new_nodes import columns_of_run, grown
 from muxgcl.app.observer import Observer
-from muxgcl.app.options import LoadOptions, Protocol
+from muxgcl.app.options import LoadOptions
 from muxgcl.app.source import check_made, flag_of, graph_of_run, relabelled, source_like
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
@@ -30,6 +30,7 @@ from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import (
     MOST_SPLITS,
     Judging,
+    Protocol,
     check_scoring,
     cluster_scores,
     labels_of,

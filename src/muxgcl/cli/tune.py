@@ -23,7 +23,7 @@ from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
 from muxgcl.runs.fit import Stopped, reporting_interrupts
 from muxgcl.runs.scoring import summaries
-from muxgcl.runs.settings import parse_pairs, settings_toml
+from muxgcl.runs.settings import parse_pairs, to_toml
 
 if TYPE_CHECKING:  # Optuna is an extra: only `tune` needs it
     from muxgcl.tune import Outcome, Tried
@@ -177,7 +177,7 @@ def tune(
     origin = {"source": source_line}
     if isinstance(measure, tuning.ByLabels):
         origin["development"] = measure.half  # `run` knows which labels were read
-    write_text(best_file, settings_toml(origin | outcome.settings))
+    write_text(best_file, to_toml(origin | outcome.settings))
     _finish(outcome, file, best_file, method, as_json)
 
 

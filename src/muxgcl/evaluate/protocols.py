@@ -27,7 +27,7 @@ from muxgcl.evaluate.probe import STRENGTHS, ProbeResult, on_all_cores, probe
 from muxgcl.evaluate.splits import Split, holdout_splits, random_split
 from muxgcl.evaluate.statistics import Summary, summarise
 
-REPEATS = 3  # splits an epoch of protocol `paper`
+FRESH_SPLITS = 3  # an epoch, of protocol `paper`
 
 
 def holdout(
@@ -102,10 +102,10 @@ class PaperProtocol:
         """Score the embeddings of one epoch on fresh splits; returns test accuracies in percent."""
         z = unit_rows(z)
         y = checked_labels(self.y, z.shape[0])
-        splits = [random_split(y, (self.seed, epoch, repeat)) for repeat in range(REPEATS)]
+        splits = [random_split(y, (self.seed, epoch, repeat)) for repeat in range(FRESH_SPLITS)]
         folds = [fold for split in splits for fold in _folds(split.train)]
         exact = on_all_cores(lambda fold: _exact_matches(z, y, *fold), folds)
-        by_split = np.reshape(exact, (REPEATS, -1, len(STRENGTHS)))  # [split, fold, C]
+        by_split = np.reshape(exact, (FRESH_SPLITS, -1, len(STRENGTHS)))  # [split, fold, C]
         chosen = [STRENGTHS[best] for best in by_split.mean(1).argmax(1)]
 
         def score(choice: tuple[Split, float]) -> float:

@@ -159,11 +159,18 @@ def _npz(file: IO[bytes], rows: Rows) -> None:
 
 
 def _csv(file: IO[bytes], rows: Rows) -> None:
+    lines = ([harmless(key), *row] for key, row in rows.lines())
+    write_csv(file, ["id", *map(harmless, rows.names)], lines)
+
+
+def write_csv(
+    file: IO[bytes], names: Sequence[str], rows: Iterable[Sequence[Any]], ending: str = "\r\n"
+) -> None:
+    """Names of columns and rows as CSV; cells of text are written as they are, see `harmless`."""
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text)
-    writer.writerow(["id", *map(harmless, rows.names)])
-    for key, row in rows.lines():
-        writer.writerow([harmless(key), *row])
+    writer = csv.writer(text, lineterminator=ending)
+    writer.writerow(names)
+    writer.writerows(rows)
     text.detach()
 
 
@@ -215,12 +222,8 @@ def _safetensors(file: IO[bytes], rows: Rows) -> None:
 
 
 def _neo4j(file: IO[bytes], rows: Rows) -> None:
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id:ID", "embedding:float[]"])
-    for key, row in rows.lines():
-        writer.writerow([key, ";".join(map(str, row))])
-    text.detach()
+    lines = ([key, ";".join(map(str, row))] for key, row in rows.lines())
+    write_csv(file, ["id:ID", "embedding:float[]"], lines, ending="\n")
 
 
 def _word2vec(file: IO[bytes], rows: Rows) -> None:

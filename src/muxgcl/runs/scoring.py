@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from muxgcl.io.safety import check_size
 from muxgcl.shapes import Array
 from muxgcl.tensors import AnyData
 
-PROTOCOLS = ("holdout", "holdout-all", "public", "paper")
+Protocol = Literal["holdout", "holdout-all", "public", "paper"]
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 MOST_SPLITS = 10_000
 PROBE_WIDTH = 512  # of an embedding, as far as memory is reckoned before there is one
 REPEATS = 5  # independent runs of k-means
