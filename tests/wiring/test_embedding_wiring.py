@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from muxgcl.runs.embedding import (
     NonFiniteEmbedding,
-    collapsed,
+    collapse_warning,
     embed,
     embed_blocks,
     gathered,
@@ -36,7 +36,7 @@ from muxgcl.runs.embedding import (
 def test_an_embedding_has_collapsed_where_no_row_differs(
     rows: list[list[float]], told: str | None
 ) -> None:
-    found = collapsed(torch.tensor(rows))
+    found = collapse_warning(torch.tensor(rows))
     assert (found is None) == (told is None)
     if told is not None:
         assert found is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.app.kept import kept_graph, with_kept_labels, with_labels
+from muxgcl.app.folder_graph import kept_graph, with_kept_labels, with_labels
 from muxgcl.app.options import LoadOptions
 from muxgcl.errors import UserError, unknown_name
 from muxgcl.graph import Graph, graph_fingerprint

@@ -9,19 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from muxgcl.app.begin import check_kinds
+from muxgcl.app.folder_graph import kept_nodes, save_labels
 from muxgcl.app.judge import controls_stage, save_confusion
-from muxgcl.app.kept import kept_nodes, save_labels
 from muxgcl.app.new_nodes import columns_of_run, grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions
 from muxgcl.app.source import check_made, flag_of, graph_of_run, relabelled, source_like
+from muxgcl.app.start_or_resume import check_kinds
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
 from muxgcl.io.save import TABLES, check_format, save_blocks, save_table
 from muxgcl.runs.committee import restore_members
-from muxgcl.runs.embedding import collapsed, gathered
+from muxgcl.runs.embedding import collapse_warning, gathered
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.fit import reporting_interrupts
 from muxgcl.runs.folder import Run
@@ -145,7 +145,7 @@ def _with_notes_at_the_end(
     for block in blocks:
         start = first is None
         first = block[:1] if first is None else first
-        seen = collapsed(torch.cat([first, block]) if not start else block)
+        seen = collapse_warning(torch.cat([first, block]) if not start else block)
         told = seen if start or seen is None else told
         yield block.numpy()
     for note in notes if told is None else [told, *notes]:

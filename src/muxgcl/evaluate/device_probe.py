@@ -25,7 +25,7 @@ _BATCH_BYTES = 4 << 30  # training rows and solutions held at once
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SplitPrediction:
     """What one split gave: the predicted classes of its test nodes, and how C was chosen."""
 
     predicted: Labels
@@ -35,12 +35,12 @@ class Answer:
 
 def answers(
     z: Float[Tensor, "n d"], y: Labels, splits: Sequence[Split], strengths: Sequence[float]
-) -> list[Answer]:
+) -> list[SplitPrediction]:
     """Fit on train, choose C on val, predict test; splits of one size are solved together."""
     z = normalize(z.double(), dim=1, eps=torch.finfo(torch.float64).tiny)
     classes = np.unique(y[y >= 0])
     label = torch.as_tensor(np.searchsorted(classes, np.maximum(y, classes[0])), device=z.device)
-    found: dict[int, Answer] = {}
+    found: dict[int, SplitPrediction] = {}
     groups: dict[int, list[int]] = {}
     for number, split in enumerate(splits):
         groups.setdefault(len(split.train), []).append(number)
@@ -54,7 +54,7 @@ def answers(
             solved = _solve(z, label, [splits[i] for i in some], len(classes), strengths)
             found |= dict(zip(some, solved, strict=True))
     return [
-        Answer(classes[found[i].predicted], found[i].validation, found[i].strength)
+        SplitPrediction(classes[found[i].predicted], found[i].validation, found[i].strength)
         for i in range(len(splits))
     ]
 
@@ -65,7 +65,7 @@ def _solve(
     splits: list[Split],
     classes: int,
     strengths: Sequence[float],
-) -> list[Answer]:
+) -> list[SplitPrediction]:
     """One batch of splits with as many training rows each."""
     train = torch.as_tensor(np.stack([split.train for split in splits]), device=z.device)
     x = z[train]  # [s, n, d]
@@ -91,7 +91,9 @@ def _solve(
         best = int(right.cpu().numpy().argmax())  # the smallest strength wins a tie
         test = torch.as_tensor(split.test, device=z.device)
         predicted = scores(test)[:, best].argmax(1).cpu().numpy()
-        answers.append(Answer(predicted, 100 * float(right[best]) / len(val), strengths[best]))
+        answers.append(
+            SplitPrediction(predicted, 100 * float(right[best]) / len(val), strengths[best])
+        )
     return answers
 
 

@@ -18,7 +18,7 @@ from muxgcl.nn.readout import Readout
 from muxgcl.reproduce.hops import members_of
 from muxgcl.reproduce.job import CONTROLS, READOUTS, Job
 from muxgcl.reproduce.training import Pending, facts_of, ready
-from muxgcl.reproduce.workers import Workers, score_splits
+from muxgcl.reproduce.workers import ScoringPool, score_splits
 from muxgcl.runs.committee import side_by_side
 from muxgcl.runs.control_scores import control_tables
 from muxgcl.runs.embedding import embed
@@ -34,9 +34,9 @@ class Reader:
     """Trains and scores on one device; keeps the embeddings that a committee waits for."""
 
     def __init__(
-        self, workers: Workers, *, device: str, cache: Path | None, meanwhile: Callable[[], None]
+        self, pool: ScoringPool, *, device: str, cache: Path | None, meanwhile: Callable[[], None]
     ) -> None:
-        self.workers, self.device, self.cache, self.meanwhile = workers, device, cache, meanwhile
+        self.pool, self.device, self.cache, self.meanwhile = pool, device, cache, meanwhile
         self.awaited: set[Job] = set()
         self.kept: dict[Job, tuple[Tensor, dict[str, Any]]] = {}
 
@@ -96,12 +96,12 @@ class Reader:
         device, table = pick_device(self.device), as_numpy(table)
         repeats = job.repeats if name == AS_SET or job.kind == CONTROLS else 0
         pieces = [
-            self.workers.submit(clusters_of, table, labels, seed, name) for seed in range(repeats)
+            self.pool.submit(clusters_of, table, labels, seed, name) for seed in range(repeats)
         ]
         splits = (labels, job.splits, job.split_seed, name)
         if device.type == "cuda":
             return [ready(scores_of(table, *splits, device=str(device))), *pieces]
-        return [self.workers.submit(scores_of, table, *splits), *pieces]
+        return [self.pool.submit(scores_of, table, *splits), *pieces]
 
 
 def readouts(method: Method, graph: Graph, *, several: bool) -> dict[str, Tensor]:

@@ -25,7 +25,7 @@ from muxgcl.shapes import Array
 AHEAD = 3  # pieces of work a worker that may wait: embeddings take memory
 
 
-class Workers:
+class ScoringPool:
     """A pool of processes; with none of them, work is done at once in this one."""
 
     def __init__(self, count: int) -> None:

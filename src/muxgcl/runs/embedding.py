@@ -75,7 +75,7 @@ def picked_rows(blocks: Iterable[Tensor], rows: Int[np.ndarray, " m"]) -> Iterat
         start += len(block)
 
 
-def collapsed(table: Tensor) -> str | None:
+def collapse_warning(table: Tensor) -> str | None:
     """A warning where the embedding of every node is the same; None where nodes differ."""
     if len(table) < 2:
         return None

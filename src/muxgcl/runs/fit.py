@@ -19,7 +19,7 @@ from muxgcl.kernels import resolve
 from muxgcl.kernels.ring import Workers
 from muxgcl.methods import Method
 from muxgcl.runs import distributed
-from muxgcl.runs.checkpoint import Keeper, go_on
+from muxgcl.runs.checkpoint import CheckpointWriter, resume_from
 from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import device_name, peak_memory, pick_device
 from muxgcl.runs.folder import Run
@@ -209,7 +209,7 @@ def train(
         before: list[dict[str, Any]] = []  # of an earlier stretch of this run
         with distributed.all_succeed(workers):
             if run is not None and resume and run.checkpoint_file.is_file():
-                go_on(trainer, run, plan)
+                resume_from(trainer, run, plan)
             if run is not None and start is None:
                 before = run.keep_metrics(trainer.epoch)
         if workers is not None:
@@ -221,23 +221,23 @@ def train(
         loss = before[-1]["loss"] if before else None
         listen = run is not None or workers is not None
         with peak_memory(device) as peak, _stop_requests(listen, on_stop) as stop:
-            keeper = Keeper(trainer, run, plan.seed, start)
+            writer = CheckpointWriter(trainer, run, plan.seed, start)
             for block in trainer.blocks(observe_from):
                 times += [epoch.seconds for epoch in block]
                 loss = block[-1].loss
                 if observe is not None and trainer.epoch > (observe_from or 0):
                     observe(trainer.epoch, embed(method, graph))  # before a checkpoint counts it
-                keeper.keep(block)
+                writer.keep(block)
                 if on_block is not None:
                     on_block(block)
                 if workers is not None:
                     stop.number = distributed.largest(workers, stop.number or 0) or None
                     distributed.check_weights(workers, trainer)
                 if stop.number is not None and trainer.epoch < plan.train.epochs:
-                    keeper.save()
+                    writer.save()
                     told = f"stopped after epoch {trainer.epoch} of {plan.train.epochs}"
                     raise Stopped(told, stop.number)
-            keeper.save()
+            writer.save()
     return Fitted(
         method,
         graph,

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from muxgcl.app.begin import refuse_foreign
-from muxgcl.app.kept import save_encoding, save_graph, save_nodes
+from muxgcl.app.folder_graph import save_encoding, save_graph, save_nodes
+from muxgcl.app.start_or_resume import refuse_foreign
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.encode import Encoding
