@@ -101,19 +101,7 @@ def embed(
         blocks: Iterable[Array] = [table]
     else:
         observer.phase("loading")
-        if new_nodes is not None:
-            check_made(trained)
-            alone = LoadOptions(data_root=load.data_root)
-            own, _ = graph_of_run(trained, graph, alone if graph is None else load)
-            of_new = load if graph is None else replace(load, features=None, labels=None)
-            found = grown(own, new_nodes, new_edges, columns_of_run(tables, of_new, new_edges))
-            tensors, ids, notes = Graph.from_data(found.tensors), found.ids, found.notes
-        elif graph is None:  # stopped before its end
-            loaded, tensors = graph_of_run(trained, options=load)
-            ids, notes = loaded.ids, loaded.notes
-        else:
-            loaded = source_like(tables, graph, load).open(trained.encoding())
-            tensors, ids, notes = Graph.from_data(loaded.tensors), loaded.ids, loaded.notes
+        tensors, ids, notes = _graph_to_embed(trained, graph, new_nodes, new_edges, load)
         wanted = tables.get("data", {}).get("features")
         if wanted is None:
             raise UserError(f"{trained.config_file}: data.features is missing")
@@ -137,18 +125,41 @@ def embed(
     return Embedded(ids, table, path, table.shape[1])
 
 
+def _graph_to_embed(
+    run: Run, graph: Any, new_nodes: Any, new_edges: Any, load: LoadOptions
+) -> tuple[Graph, Array, list[str]]:
+    """The graph, the ids of the nodes that are asked for, which come last, and what to say of it.
+
+    It is the run's own graph with new nodes, a graph of its own, or, of a run that was stopped
+    before its end, the graph that it was trained on.
+    """
+    tables = run.config()
+    if new_nodes is not None:
+        check_made(run)
+        alone = LoadOptions(data_root=load.data_root)
+        own, _ = graph_of_run(run, graph, alone if graph is None else load)
+        of_new = load if graph is None else replace(load, features=None, labels=None)
+        found = grown(own, new_nodes, new_edges, columns_of_run(tables, of_new, new_edges))
+        return Graph.from_data(found.tensors), found.ids, found.notes
+    if graph is None:
+        loaded, tensors = graph_of_run(run, options=load)
+        return tensors, loaded.ids, loaded.notes
+    loaded = source_like(tables, graph, load).open(run.encoding())
+    return Graph.from_data(loaded.tensors), loaded.ids, loaded.notes
+
+
 def _with_notes_at_the_end(
     blocks: Iterable[Tensor], notes: Iterable[str], observer: Observer
 ) -> Iterator[Array]:
     """The blocks as arrays; after the last one the notes, and a warning if all rows are alike."""
-    first, told = None, None
+    first, warning = None, None
     for block in blocks:
         start = first is None
         first = block[:1] if first is None else first
         seen = collapse_warning(torch.cat([first, block]) if not start else block)
-        told = seen if start or seen is None else told
+        warning = seen if start or seen is None else warning
         yield block.numpy()
-    for note in notes if told is None else [told, *notes]:
+    for note in notes if warning is None else [warning, *notes]:
         observer.note(note)
 
 

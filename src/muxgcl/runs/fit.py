@@ -197,21 +197,12 @@ def train(
             else:
                 distributed.prepare(workers, method, graph)
         if not method.trainable:
-            if run is not None:
-                if start is not None:
-                    start()
-                facts = {"epoch": 0, "method": method.name, "seed": plan.seed}
-                run.save_checkpoint(method_state(method), **facts)
-            return Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), ready.backend)
+            return _untrained(ready, run, start)
         tf32 = not plan.backend.endswith("/fp32")
         rounds, capture = plan.rounds(graph), plan.capture
         trainer = Trainer(method, graph, plan.train, capture=capture, tf32=tf32, rounds=rounds)
-        before: list[dict[str, Any]] = []  # of an earlier stretch of this run
         with distributed.all_succeed(workers):
-            if run is not None and resume and run.checkpoint_file.is_file():
-                resume_from(trainer, run, plan)
-            if run is not None and start is None:
-                before = run.keep_metrics(trainer.epoch)
+            before = _epochs_before(trainer, run, plan, resume=resume, fresh=start is not None)
         if workers is not None:
             distributed.start_alike(workers, trainer)
             trainer.sum_up = partial(distributed.sum_up, workers, method)
@@ -235,8 +226,8 @@ def train(
                     distributed.check_weights(workers, trainer)
                 if stop.number is not None and trainer.epoch < plan.train.epochs:
                     writer.save()
-                    told = f"stopped after epoch {trainer.epoch} of {plan.train.epochs}"
-                    raise Stopped(told, stop.number)
+                    message = f"stopped after epoch {trainer.epoch} of {plan.train.epochs}"
+                    raise Stopped(message, stop.number)
             writer.save()
     return Fitted(
         method,
@@ -248,6 +239,31 @@ def train(
         device_name(device),
         ready.backend,
     )
+
+
+def _untrained(ready: Ready, run: Run | None, start: Callable[[], None] | None) -> Fitted:
+    """A method that has nothing to train; its folder holds a checkpoint of epoch 0 all the same."""
+    method, seed = ready.method, ready.plan.seed
+    if run is not None:
+        if start is not None:
+            start()
+        run.save_checkpoint(method_state(method), epoch=0, method=method.name, seed=seed)
+    device = device_name(ready.graph.device)
+    return Fitted(method, ready.graph, None, 0.0, 0.0, 0.0, device, ready.backend)
+
+
+def _epochs_before(
+    trainer: Trainer, run: Run | None, plan: Plan, *, resume: bool, fresh: bool
+) -> list[dict[str, Any]]:
+    """Resume a trainer where its run has a checkpoint; the metrics of the epochs up to there.
+
+    A fresh run has none: what is in the folder belongs to the run that it will replace.
+    """
+    if run is None:
+        return []
+    if resume and run.checkpoint_file.is_file():
+        resume_from(trainer, run, plan)
+    return [] if fresh else run.keep_metrics(trainer.epoch)
 
 
 @dataclass(slots=True)
