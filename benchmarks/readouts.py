@@ -5,7 +5,7 @@ which scales, with which weights, beside which tables without training, and with
 With unit rows Z of the readout and Z^T Z = V diag(s) V^T, a spectrum of power a is Z V s^(-a / 2):
 0 turns the axes alone, 1 whitens. Appends one JSON line a readout.
 
-    python benchmarks/readouts.py cora photo --seeds 2 --out records/readouts.jsonl
+    python benchmarks/readouts.py cora photo --seeds 2 --out records/readout-search.jsonl
 """
 
 import argparse

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from muxgcl import Observer, RunOptions
-from muxgcl.app.begin import begin
 from muxgcl.app.source import Source
+from muxgcl.app.start_or_resume import begin
 from muxgcl.graph import Graph
 from muxgcl.io.load import Loaded
 from muxgcl.runs.fit import Fitted, Ready, make_ready

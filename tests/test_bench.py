@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from muxgcl.bench.contrast import bench_kernels
 from muxgcl.bench.methods import bench_methods
 from muxgcl.errors import UserError
 from muxgcl.io.files import append_lines
@@ -47,6 +49,16 @@ def test_a_step_that_changes_is_timed_after_the_change(monkeypatch: pytest.Monke
     assert switch > 2
     assert calls == [switch + 8]
     assert row["timed"] == 8
+
+
+def test_timing_kernels_leaves_the_callers_randomness_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("clock", "contrast"):
+        monkeypatch.setattr(f"muxgcl.bench.{module}.milliseconds", lambda *given: 1.0)
+    before = torch.get_rng_state()
+    bench_kernels("cpu", nodes=20, width=4, rank=4)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_a_row_states_the_preset_as_it_is() -> None:

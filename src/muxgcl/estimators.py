@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muxgcl.app.arguments import OnEpoch, RandomState, as_graph, sample_of
-from muxgcl.app.begin import check_kinds
 from muxgcl.app.describe import report_runs
-from muxgcl.app.learn import Wanted, learn
-from muxgcl.app.saved import Trained, load_trained, save_trained
+from muxgcl.app.estimator_fit import Wanted, learn
+from muxgcl.app.estimator_folder import Trained, load_trained, save_trained
+from muxgcl.app.start_or_resume import check_kinds
 from muxgcl.errors import UserError
 from muxgcl.io.load import Encoding
 from muxgcl.shapes import Array

@@ -11,6 +11,7 @@ import muxgcl
 from muxgcl import RunOptions, UserError
 from muxgcl.app.log import logged
 from muxgcl.io import planted
+from muxgcl.runs.fit import Stopped
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 
@@ -32,6 +33,14 @@ def train(out: Path, log: str, epochs: int = 3, **rest: Any) -> Run:
 
 def lines_of(run: Run) -> dict[int, float]:
     return {line["epoch"]: line["loss"] for line in run.metrics()}
+
+
+def one_epoch(run: Run, log: str, error: BaseException | None = None) -> None:
+    """Log an epoch; then training ends with the error."""
+    with logged(run, log, lambda _: None) as on_block:
+        on_block([Epoch(9, {"a": 1.0}, 0.1)])
+        if error is not None:
+            raise error
 
 
 class Client:
@@ -68,8 +77,8 @@ class Client:
         for name, value, _, step in metrics:
             run.metrics.setdefault(name, {})[step] = value
 
-    def set_terminated(self, run_id: str) -> None:
-        self.runs[run_id].status = "FINISHED"
+    def set_terminated(self, run_id: str, status: str) -> None:
+        self.runs[run_id].status = status
 
 
 @pytest.fixture
@@ -98,6 +107,40 @@ def test_mlflow_gets_settings_and_losses_and_a_resumed_run_goes_on(
     assert sent.metrics["loss"] == pytest.approx(lines_of(run))
     train(tmp_path / "other", "mlflow")
     assert len(mlflow) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (Stopped("stopped after epoch 1 of 3"), "KILLED"),
+        (KeyboardInterrupt(), "KILLED"),
+        (UserError("the loss is NaN"), "FAILED"),
+    ],
+)
+def test_mlflow_knows_how_training_ended_and_its_own_trouble_hides_no_error(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mlflow: dict[str, SimpleNamespace],
+    error: BaseException,
+    status: str,
+) -> None:
+    run = train(tmp_path / "run", "mlflow")
+    (sent,) = mlflow.values()
+
+    with pytest.raises(type(error)) as caught:
+        one_epoch(run, "mlflow", error)
+    assert caught.value is error
+    assert sent.status == status
+
+    def gone(self: Client, run_id: str, status: str) -> None:
+        raise RuntimeError("no answer")
+
+    monkeypatch.setattr(Client, "set_terminated", gone)
+    with pytest.raises(type(error)) as caught:
+        one_epoch(run, "mlflow", error)
+    assert caught.value is error
+    with pytest.raises(UserError, match="--log mlflow: no answer"):
+        one_epoch(run, "mlflow")
 
 
 def test_members_have_curves_of_their_own(
@@ -155,8 +198,8 @@ def test_wandb_gets_settings_and_losses(tmp_path: Path, monkeypatch: pytest.Monk
         def log(self, numbers: dict[str, float], step: int) -> None:
             sessions[-1]["loss"][step] = numbers["loss"]
 
-        def finish(self) -> None:
-            sessions[-1]["finished"] = True
+        def finish(self, exit_code: int) -> None:
+            sessions[-1]["code"] = exit_code
 
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=Session))
     train(tmp_path / "run", "wandb")
@@ -166,8 +209,10 @@ def test_wandb_gets_settings_and_losses(tmp_path: Path, monkeypatch: pytest.Monk
     assert one["id"] == two["id"]
     assert (one["project"], one["name"], one["resume"]) == ("muxgcl", "run", "allow")
     assert one["config"]["method"] == "grace"
-    assert one["finished"]
-    assert two["finished"]
+    assert (one["code"], two["code"]) == (0, 0)
+    with pytest.raises(Stopped):
+        one_epoch(run, "wandb", Stopped("stopped after epoch 6 of 9"))
+    assert sessions[-1]["code"] == 1
 
 
 @pytest.mark.parametrize(("log", "name"), [("mlflow", "MLflow"), ("wandb", "Weights & Biases")])

@@ -12,7 +12,7 @@ from stage_cases import SCORED, Heard
 
 import muxgcl
 from muxgcl import LoadOptions, MuxGCL, UserError
-from muxgcl.app import kept
+from muxgcl.app import folder_graph
 from muxgcl.app.source import graph_of_run
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import planted
@@ -101,11 +101,11 @@ def test_a_kept_graph_is_the_same_to_the_bit(tmp_path: Path, sparse: bool) -> No
     data.x = data.x.to_sparse() if sparse else data.x
     data.edge_weight = torch.rand(data.num_edges)
     run = Run(tmp_path)
-    loaded = kept.kept_nodes(run, np.arange(60))
+    loaded = folder_graph.kept_nodes(run, np.arange(60))
     loaded = replace(loaded, tensors=data)
     run.save_embeddings(loaded.ids, torch.zeros(60, 2))
-    kept.save_graph(run, loaded)
-    found = kept.kept_graph(run)
+    folder_graph.save_graph(run, loaded)
+    found = folder_graph.kept_graph(run)
     assert found is not None
     assert found.tensors.x.layout == data.x.layout
     one, two = (graph_fingerprint(Graph.from_data(t)) for t in (found.tensors, data))
@@ -113,7 +113,7 @@ def test_a_kept_graph_is_the_same_to_the_bit(tmp_path: Path, sparse: bool) -> No
 
 
 def test_a_large_graph_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "LARGEST", 1000)
+    monkeypatch.setattr(folder_graph, "LARGEST", 1000)
     result = muxgcl.run(planted(nodes=60), replace(OPTIONS, out=tmp_path / "run", score=False))
     assert not Run(result.path).graph_file.exists()
 

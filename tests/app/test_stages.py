@@ -14,7 +14,7 @@ from stage_cases import OPTIONS, Heard, begun, fitted_of, ready_of
 
 import muxgcl
 from muxgcl import UserError
-from muxgcl.app import judge, kept
+from muxgcl.app import folder_graph, judge
 from muxgcl.app import members as training
 from muxgcl.app.judge import controls_stage, score_stage
 from muxgcl.app.prepare import prepare
@@ -146,14 +146,14 @@ def test_a_result_says_what_training_took(loaded: Loaded, tmp_path: Path) -> Non
 def test_what_nodes_are_is_kept_for_the_report(loaded: Loaded, tmp_path: Path) -> None:
     run = Run(tmp_path / "run")
     named = replace(loaded, columns={"age": list(range(40))}, label_names=["a", "b", "c", "d"])
-    kept.save_nodes(run, named)
+    folder_graph.save_nodes(run, named)
     found = run.nodes()
     assert found["column:age"].tolist() == list(range(40))
     assert np.array_equal(found["edge_index"], loaded.tensors.edge_index.numpy())
     assert found["edge_index"].dtype == np.int32
     assert np.array_equal(found["label"], loaded.tensors.y.numpy())
     assert found["label_names"].tolist() == ["a", "b", "c", "d"]
-    kept.save_nodes(run, replace(loaded, label_names=None, columns={}))
+    folder_graph.save_nodes(run, replace(loaded, label_names=None, columns={}))
     assert set(run.nodes()) == {"edge_index", "label"}
 
 

@@ -97,6 +97,25 @@ def test_embeddings_are_returned_and_written_where_asked(tmp_path: Path) -> None
         muxgcl.embed(result.path, out=tmp_path / "z.txt")
 
 
+@pytest.mark.parametrize(
+    ("load", "flag"),
+    [
+        (LoadOptions(source_column="a"), "--source"),
+        (LoadOptions(weight_column="w"), "--weight"),
+        (LoadOptions(scale=False), "--no-scale"),
+        (LoadOptions(id_column="i"), "--id-column"),
+    ],
+)
+def test_an_option_without_its_graph_is_named_by_its_flag(
+    tmp_path: Path, load: LoadOptions, flag: str
+) -> None:
+    result = muxgcl.run(planted(nodes=60), replace(OPTIONS, out=tmp_path / "run", score=False))
+    with pytest.raises(UserError, match=f"^{flag} belongs to a new graph"):
+        muxgcl.embed(result.path, load=load)
+    with pytest.raises(UserError, match=f"^{flag} is of a graph or of --labels"):
+        muxgcl.evaluate_run(result.path, load=load)
+
+
 def test_info_says_how_far_a_run_is(tmp_path: Path) -> None:
     result = muxgcl.run(planted(nodes=60), replace(OPTIONS, out=tmp_path / "run"))
     found = muxgcl.run_info(result.path)
@@ -118,3 +137,19 @@ def test_a_report_is_written_where_asked(tmp_path: Path) -> None:
     assert "2 runs compared" in page.read_text()
     with pytest.raises(UserError, match=r"ending in \.html"):
         muxgcl.report_runs([one.path], out=tmp_path / "page.pdf")
+
+
+def test_figures_of_runs_whose_folders_are_called_alike_are_kept_apart(tmp_path: Path) -> None:
+    data = planted(nodes=60)
+    options = replace(OPTIONS, method="sgc", settings={}, epochs=None, score=False)
+    for parent in ("a", "b"):
+        muxgcl.run(data, replace(options, out=tmp_path / parent / "seed0"))
+    muxgcl.report_runs(
+        [tmp_path / "a" / "seed0", tmp_path / "b" / "seed0"],
+        out=tmp_path / "both.html",
+        figures=tmp_path / "figures",
+    )
+    folders = sorted(folder.name for folder in (tmp_path / "figures").iterdir())
+    assert folders == ["sgc-on-graph-seed-0-seed0", "sgc-on-graph-seed-0-seed0-2"]
+    written = [{file.name for file in (tmp_path / "figures" / one).iterdir()} for one in folders]
+    assert written[0] == written[1] != set()

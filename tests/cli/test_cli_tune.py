@@ -23,6 +23,7 @@ from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scipy_tables import features_table
+from muxgcl.tune import ByLabels
 
 SMALL = {"width": 8, "projection": 8, "projection_out": 8, "affinity": "none"}
 FAST = {**SMALL, "epochs": 2}
@@ -122,6 +123,22 @@ def test_controls_stand_beside_the_best_trial(
     assert found["verdict"]["difference"]["mean"] == pytest.approx(difference)
     assert f"paired difference {difference:+.2f}" in found["verdict"]["sentence"]
     assert "chosen on these splits, from 1 trials" in found["verdict"]["sentence"]
+
+
+def test_controls_that_fail_cost_no_search_and_the_reason_is_told(
+    own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(measure: ByLabels, plan: Plan) -> dict[str, list[float]]:
+        raise MemoryError("a table of 9 GiB\ndoes not fit")
+
+    monkeypatch.setattr(ByLabels, "controls", fail)
+    assert command_line([*TUNE, "--features", "nodes.csv", "--trials", "1", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "no controls, and no verdict: a table of 9 GiB does not fit\n" in err
+    found = json.loads(out)
+    assert found["verdict"] is None
+    assert found["scores"]["controls"] == {}
+    assert found["scores"]["development"]["accuracy"]["n"] == 2
 
 
 @pytest.mark.parametrize("words", [[*WITH_NODES], []], ids=["labels", "structure"])

@@ -4,12 +4,19 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from cli_cases import command_line
 
-from muxgcl import __version__
+from muxgcl import LoadOptions, __version__
+from muxgcl.app.source import flag_of
+from muxgcl.cli import commands, options  # noqa: F401  (declares them)
+from muxgcl.cli.app import app
+from muxgcl.runs.scoring import PROTOCOLS
 
 SOURCE = str(Path(__file__).resolve().parents[2] / "src")
 
@@ -75,6 +82,17 @@ def test_the_shell_completes_methods_and_datasets() -> None:
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line(["--version"]) == 0
     assert capsys.readouterr().out == f"muxgcl {__version__}\n"
+
+
+def test_every_option_of_loading_is_a_flag_of_the_command_line() -> None:
+    root: Any = typer.main.get_command(app)
+    options = root.commands["run"].params
+    flags = {flag for option in options for flag in (*option.opts, *option.secondary_opts)}
+    assert {flag_of(field.name) for field in fields(LoadOptions)} <= flags
+
+
+def test_the_command_line_takes_every_protocol() -> None:
+    assert tuple(one.value for one in options.Protocol) == PROTOCOLS
 
 
 def test_without_a_command_the_help_page_is_the_answer(capsys: pytest.CaptureFixture[str]) -> None:

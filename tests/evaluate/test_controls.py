@@ -7,12 +7,12 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from muxgcl.evaluate import (
-    cut,
     feature_controls,
     holdout,
     holdout_splits,
     majority,
     raw_features,
+    subsampled,
 )
 from muxgcl.graph import Adjacency, Graph
 from muxgcl.io import planted
@@ -154,8 +154,8 @@ def test_a_large_graphs_controls_have_the_scores_of_its_whole_tables(
 ) -> None:
     data = planted(nodes=200)
     graph, plan = Graph.from_data(data), Plan.make("sgc")
-    few = lambda split: cut(split, (15, 15, 20))  # noqa: E731
-    monkeypatch.setattr("muxgcl.runs.scoring.cut", few)
+    few = lambda split: subsampled(split, (15, 15, 20))  # noqa: E731
+    monkeypatch.setattr("muxgcl.runs.scoring.subsampled", few)
     whole = dict(score_controls(plan, graph, data, splits=5, clusters=False))
     sizes: list[int] = []
 

@@ -162,6 +162,16 @@ def test_conjugate_gradients_solve_the_newton_equations() -> None:
             torch.testing.assert_close(step[s, :, c], want, rtol=1e-7, atol=1e-8)
 
 
+def test_a_solver_that_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    z, y = blobs(60, 4, 3)
+    every = [Split(np.arange(40), np.arange(40, 50), np.arange(50, 60))]
+    monkeypatch.setattr(device_probe, "_NEWTON_STEPS", 4)  # enough for the smaller strength alone
+    with pytest.warns(RuntimeWarning, match="no convergence at C = 1000"):
+        answers(torch.from_numpy(z), y, every, [1e-3, 1e3])
+    monkeypatch.setattr(device_probe, "_NEWTON_STEPS", 60)
+    answers(torch.from_numpy(z), y, every, [1e-3, 1e3])  # warnings are errors in these tests
+
+
 def test_far_classes_are_no_trouble_for_a_whole_step() -> None:
     """Rows that a line parts, at a strength that lets weights grow: a step must be halved."""
     z = np.array([[0.0, 1.0], [0.02, 1.0], [-0.02, 1.0], [1.0, 0.0], [1.0, 0.01], [1.0, -0.01]])

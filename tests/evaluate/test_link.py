@@ -104,9 +104,8 @@ def test_an_embedding_of_the_blocks_tells_edges_within_from_pairs_across() -> No
     assert (blind.auc, blind.ap) == (0.5, 0.5)
 
 
-def test_dot_minds_the_length_of_rows_and_cosine_does_not() -> None:
+def test_similarity_does_not_mind_the_length_of_rows() -> None:
     z, pairs = np.array([[1.0, 0], [2, 0], [0, 0]]), np.array([[0, 1], [1, 1], [0, 2]])
-    assert similarities(z, pairs, similarity="dot").tolist() == [2, 4, 0]
     assert similarities(z, pairs).tolist() == [1, 1, 0]
 
 

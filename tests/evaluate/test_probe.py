@@ -11,7 +11,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import normalize
 
 from muxgcl.errors import UserError
-from muxgcl.evaluate import STRENGTHS, Split, cut, holdout_splits, probe
+from muxgcl.evaluate import STRENGTHS, Split, holdout_splits, probe, subsampled
 
 
 def embedding(
@@ -153,7 +153,7 @@ def test_what_cannot_be_probed_is_refused_in_one_line() -> None:
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_rows_that_no_split_names_do_not_matter(layout: type) -> None:
     z, y = embedding()
-    splits = [cut(split, (40, 30, 20)) for split in holdout_splits(y, 2)]
+    splits = [subsampled(split, (40, 30, 20)) for split in holdout_splits(y, 2)]
     want = probe(z, y, splits)
     far = np.vstack([z, np.full((3 * len(z), z.shape[1]), 7.0, np.float32)])
     found = probe(layout(far), np.r_[y, np.full(3 * len(y), -1)], splits)

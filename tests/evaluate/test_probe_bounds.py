@@ -178,6 +178,7 @@ def test_the_paper_chooses_the_strength_that_is_best_over_the_folds(
     y = np.arange(100) % 2
     found = PaperProtocol(y, seed=4).observe(9, np.ones((100, 2)))
     assert used == [[STRENGTHS[7]]] * 3
+    assert len(found) == 3
     tests = [random_split(y, (4, 9, repeat)).test for repeat in range(3)]
     assert found == pytest.approx([100 * (y[test] == 0).mean() for test in tests])
 
@@ -188,7 +189,6 @@ def test_the_papers_figure_is_the_best_epoch_and_the_other_one_all_of_them() -> 
     assert found.accuracy == summarise([80.0, 70.0])
     assert found.unselected == summarise([50.0, 60.0, 80.0, 70.0, 75.0, 75.0])
     assert found.to_dict()["optimistic"] is True
-    assert PaperProtocol(np.arange(50) % 2).repeats == 3
     assert PaperProtocol(np.arange(50) % 2).seed == 0
 
 

@@ -6,12 +6,12 @@ import pytest
 from muxgcl.errors import UserError
 from muxgcl.evaluate import (
     Split,
-    among,
-    cut,
     holdout_splits,
-    named,
+    nodes_in,
     public_splits,
     random_split,
+    reindexed,
+    subsampled,
 )
 
 
@@ -137,34 +137,34 @@ def test_missing_or_overlapping_masks_are_refused() -> None:
 
 def test_a_large_split_is_cut_to_a_random_sample_and_a_small_one_is_left_alone() -> None:
     whole = holdout_splits(labels(2000), 1)[0]
-    few = cut(whole, (50, 60, 70))
+    few = subsampled(whole, (50, 60, 70))
     assert [len(few.train), len(few.val), len(few.test)] == [50, 60, 70]
     assert few.uncounted is not None
     for part in ("train", "val", "test", "uncounted"):
         some = getattr(few, part)
         assert len(set(some)) == len(some)
         assert set(some) <= set(getattr(whole, part))
-    assert same(few, cut(whole, (50, 60, 70)))
-    assert same(cut(whole), whole)
+    assert same(few, subsampled(whole, (50, 60, 70)))
+    assert same(subsampled(whole), whole)
 
 
 def test_splits_that_are_cut_look_at_the_same_nodes_as_far_as_they_can() -> None:
     whole = holdout_splits(labels(2000), 20)
-    few = [cut(split, (40, 40, 200)) for split in whole]  # of 200, 200 and about 800
-    assert len(named(whole)) == 2000
-    assert len(named(few)) < 0.4 * 2000
+    few = [subsampled(split, (40, 40, 200)) for split in whole]  # of 200, 200 and about 800
+    assert len(nodes_in(whole)) == 2000
+    assert len(nodes_in(few)) < 0.4 * 2000
     trained = [set(split.train) for split in few]
     assert len(set.union(*trained)) > 300  # and yet each has its own
     assert len(set.intersection(*trained)) == 0
 
 
 def test_a_split_of_some_rows_names_the_same_nodes() -> None:
-    splits = [cut(split, (20, 30, 40)) for split in holdout_splits(labels(500), 3)]
-    rows = named(splits)
+    splits = [subsampled(split, (20, 30, 40)) for split in holdout_splits(labels(500), 3)]
+    rows = nodes_in(splits)
     assert len(rows) < 500
     for split in splits:
-        there = among(split, rows)
+        there = reindexed(split, rows)
         for part in ("train", "val", "test", "uncounted"):
             assert np.array_equal(rows[getattr(there, part)], getattr(split, part))
     bare = Split(splits[0].train, splits[0].val, splits[0].test)
-    assert among(bare, rows).uncounted is None
+    assert reindexed(bare, rows).uncounted is None

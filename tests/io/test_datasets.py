@@ -124,7 +124,7 @@ def test_an_unknown_name_is_answered_with_its_neighbours() -> None:
     with pytest.raises(UserError, match="did you mean cora") as caught:
         load_dataset("Corra")
     assert all(name in str(caught.value) for name in DATASETS)
-    with pytest.raises(UserError, match=r"unknown dataset 'zzz'; known are cora"):
+    with pytest.raises(UserError, match=r"unknown dataset 'zzz'; there are cora"):
         at_hand("zzz")
 
 

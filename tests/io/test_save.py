@@ -186,10 +186,30 @@ def test_a_faiss_index_never_stands_beside_the_ids_of_another(
     def full(*given: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
-    with pytest.raises(UserError, match="No space left on device"):
-        save_table(file, ids, table)
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "save", full)
+        with pytest.raises(UserError, match="No space left on device"):
+            save_table(file, ids, table)
     assert (file.read_bytes(), beside.read_bytes()) == before
+
+    sync, synced = os.fsync, []
+
+    def full_at(at: int) -> Callable[[int], None]:
+        def fsync(handle: int) -> None:
+            synced.append(handle)
+            if len(synced) == at:
+                full()
+            sync(handle)
+
+        return fsync
+
+    for at in (1, 2):  # the index, its ids
+        synced.clear()
+        monkeypatch.setattr(os, "fsync", full_at(at))
+        with pytest.raises(UserError, match="No space left on device"):
+            save_table(file, ids, table)
+        assert (file.read_bytes(), beside.read_bytes()) == before
+    assert {one.name for one in tmp_path.iterdir()} == {file.name, beside.name}
 
 
 def test_faiss_takes_no_id_that_it_would_change(tmp_path: Path) -> None:

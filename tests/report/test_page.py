@@ -15,7 +15,7 @@ from muxgcl.errors import UserError
 from muxgcl.report import RunRecord, compare, write_report
 from muxgcl.report import node_map as nodes
 from muxgcl.report import project as layout
-from muxgcl.report.comparison import distinct_names
+from muxgcl.report.comparison import distinct_names, folder_names
 from muxgcl.report.figures import PLOTS
 
 # drawing takes most of the time: records without figures, where figures are not what is tested
@@ -242,6 +242,12 @@ def test_runs_of_one_title_are_told_apart() -> None:
         "b",
         "a, seed 0 (2)",
     ]
+
+
+def test_names_of_folders_are_distinct_and_good_on_any_disk() -> None:
+    titles = ["a: b/c", "a b c", "A-b-c", "../..", "é" * 300, "é" * 300]
+    names = folder_names([bare_record(title=title) for title in titles])
+    assert names == ["a-b-c", "a-b-c-2", "A-b-c-3", "run", "é" * 60, "é" * 60 + "-2"]
 
 
 def per_split(*values: float) -> dict[str, Any]:

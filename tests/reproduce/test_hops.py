@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 import torch
 from reproduce_cases import FACTS, fill, result_of
+from torch import Tensor
 from torch_geometric.data import Data
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate import cluster, development_hash, holdout, report_half
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset, planted
-from muxgcl.methods import METHODS
-from muxgcl.reproduce.artefacts import ARTEFACTS, FIVE, Scope, plan
+from muxgcl.methods import METHODS, Method
+from muxgcl.nn.projector import unit_rows
+from muxgcl.nn.readout import Readout
+from muxgcl.reproduce import readouts
+from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import BEFORE, doubts
 from muxgcl.reproduce.hops import FIRST_SEED, HOP_PARTS, SPLIT_SEED, Hops, members_of
 from muxgcl.reproduce.job import COMMITTEE, LEFT_OUT, READOUTS, SAMPLED, Job
@@ -32,7 +36,8 @@ from muxgcl.reproduce.records import (
 from muxgcl.reproduce.render import render
 from muxgcl.reproduce.runner import Runner
 from muxgcl.reproduce.shown import MARKS, mark, marks_told
-from muxgcl.runs.auto import of_sample, settings_for
+from muxgcl.runs.auto import BENCHMARKS, of_sample, settings_for
+from muxgcl.runs.committee import side_by_side
 from muxgcl.runs.fit import fit
 from muxgcl.runs.settings import TrainConfig, preset, searches, source, split_settings
 
@@ -103,6 +108,36 @@ def test_a_committee_is_the_probe_of_its_members_side_by_side(real: RecordStore)
     assert record["members"] == 2
     times = [record_of(real, member)["seconds"] for member in members_of(job)]
     assert record["seconds"] == pytest.approx(sum(times))
+
+
+def test_members_of_unit_rows_are_probed_alike_with_and_without_a_length_of_their_own() -> None:
+    data = tiny("cora", None)
+    y, chance = data.y.numpy(), torch.Generator().manual_seed(0)
+    noise = torch.randn(3, *data.x.shape, generator=chance)
+    members = [unit_rows(data.x + one) for one in noise]
+    lengths = 0.5 + torch.rand(60, 1, generator=chance)  # shorter where a block of a row is zero
+    found = side_by_side([lengths * member for member in members])
+    want = torch.cat([lengths * member for member in members], 1)
+    asked = (y, 10, SPLIT_SEED, "preset")
+    assert scores_of(found.numpy(), *asked) == scores_of(want.numpy(), *asked)
+
+
+def test_a_readout_that_fails_leaves_the_method_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph.from_data(tiny("cora", None))
+    fitted = fit(SCOPE.hops.trained("mux-hop", "cora")[0].plan(), graph)
+    before = fitted.method.readout
+    assert isinstance(before, Readout)
+    whole = readouts.embed
+
+    def fail(method: Method, graph: Graph) -> Tensor:
+        if method.readout is not before:
+            raise UserError("no memory")
+        return whole(method, graph)
+
+    monkeypatch.setattr(readouts, "embed", fail)
+    with pytest.raises(UserError, match="no memory"):
+        readouts.readouts(fitted.method, graph, several=True)
+    assert fitted.method.readout is before
 
 
 def test_members_that_were_recorded_before_are_trained_again_for_the_committee(
@@ -270,10 +305,10 @@ def test_marks_say_whose_settings() -> None:
 
 def test_no_settings_come_from_the_search_that_read_all_labels() -> None:
     for method in METHODS:
-        for dataset in (*FIVE, "default"):
+        for dataset in (*BENCHMARKS, "default"):
             assert not BEFORE.keys() & set(searches(method, "best", dataset))
     for method in Scope().rows("table1"):
-        for dataset in FIVE:
+        for dataset in BENCHMARKS:
             assert not BEFORE.keys() & set(searches(method, "paper", dataset))
     assert searches("mux-gcl", "best", "computers") == ("tuned-search.jsonl",)
 
@@ -303,7 +338,7 @@ def test_one_thread_is_told_in_the_singular() -> None:
     assert device("AMD EPYC, 11 threads") == "AMD EPYC, 11 threads"
 
 
-@pytest.mark.parametrize("dataset", FIVE)
+@pytest.mark.parametrize("dataset", BENCHMARKS)
 def test_rows_say_what_is_read_out(dataset: str) -> None:
     ours, mux_gcl = (preset(method, "best", dataset) for method in ("mux-hop", "mux-gcl"))
     assert ours["readout"] == mux_gcl["readout"] == "all"

@@ -22,6 +22,7 @@ from muxgcl.evaluate import PaperProtocol, cluster, development_hash, holdout, r
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.reproduce import runner as runner_module
+from muxgcl.reproduce import workers
 from muxgcl.reproduce.artefacts import ARTEFACTS, PAPER, Scope, plan
 from muxgcl.reproduce.check import doubts
 from muxgcl.reproduce.job import Job
@@ -29,7 +30,7 @@ from muxgcl.reproduce.readouts import Reader
 from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.runner import Outcome, Runner
 from muxgcl.reproduce.training import Pending, ready
-from muxgcl.reproduce.workers import Workers
+from muxgcl.reproduce.workers import ScoringPool
 from muxgcl.runs.fit import fit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -243,9 +244,23 @@ def test_a_killed_command_continues_and_duplicates_nothing(tmp_path: Path) -> No
     assert file.read_bytes().startswith(kept)
 
 
+def test_a_pool_divides_the_cores_that_this_process_may_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda *given: made.append(given))
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # as a cluster may set it
+    for count in (1, 2):
+        ScoringPool(count)
+    assert [given[-1] for given in made] == [(1,), (1,)]
+    monkeypatch.setattr(workers, "cpu_count", lambda: 9)
+    ScoringPool(2)
+    assert made[-1][-1] == (4,)
+
+
 def test_scoring_goes_on_without_workers_once_one_was_killed() -> None:
-    with Workers(1) as workers:
-        lost = workers.submit(os._exit, 1)
+    with ScoringPool(1) as pool:
+        lost = pool.submit(os._exit, 1)
         assert isinstance(lost.exception(timeout=60), BrokenExecutor)
-        assert workers.submit(max, 3, 4).result(timeout=60) == 4
-        assert workers.submit(max, 5, 4).result(timeout=60) == 5
+        assert pool.submit(max, 3, 4).result(timeout=60) == 4
+        assert pool.submit(max, 5, 4).result(timeout=60) == 5

@@ -16,7 +16,7 @@ from muxgcl import MuxGCL, NodeEmbedder, Observer, UserError
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.methods import METHODS, Method
-from muxgcl.runs.committee import fit_members, side_by_side, together
+from muxgcl.runs.committee import fit_members, side_by_side, total_cost
 from muxgcl.runs.fit import Fitted, Stopped, fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
@@ -235,10 +235,10 @@ def test_what_members_took_is_added_up() -> None:
         return Fitted(method, graph, loss, ms, mib, seconds, "a CPU", "chunked")
 
     one, two = took(1.0, 10.0, 200.0, 5.0), took(3.0, 20.0, 300.0, 6.0)
-    assert together([one]) is one
-    assert together([one, two]) == took(2.0, 15.0, 300.0, 11.0)
-    assert together([two, one, one]).loss == pytest.approx(5 / 3)
-    assert together([took(None, 0.0, 0.0, 0.0)] * 2).loss is None
+    assert total_cost([one]) is one
+    assert total_cost([one, two]) == took(2.0, 15.0, 300.0, 11.0)
+    assert total_cost([two, one, one]).loss == pytest.approx(5 / 3)
+    assert total_cost([took(None, 0.0, 0.0, 0.0)] * 2).loss is None
 
 
 def test_an_estimator_saves_each_members_seed(tmp_path: Path) -> None:

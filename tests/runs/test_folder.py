@@ -101,17 +101,17 @@ def test_clearing_removes_a_runs_files_and_no_others(run: Run) -> None:
 
 def test_what_is_foreign_to_a_run_is_named(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    assert run.foreign() is None
+    assert run.foreign_entry() is None
     (tmp_path / ".lock").write_text("")
-    assert run.foreign() is None
+    assert run.foreign_entry() is None
     (tmp_path / "report.html").write_text("somebody's, as there is no run")
-    assert run.foreign() == "report.html"
+    assert run.foreign_entry() == "report.html"
     for other in ('title = "of a web site"', "[run]\nscript = 'make'\n", "[run", "\xff", "- yaml"):
         (tmp_path / "config.toml").write_text(other, encoding="latin-1")
-        assert run.foreign() == "config.toml"
+        assert run.foreign_entry() == "config.toml"
     for ours in ("[run]\nseed = 0\n", "[run]\nseed = "):  # the second one was cut short
         (tmp_path / "config.toml").write_text(ours)
-        assert run.foreign() is None
+        assert run.foreign_entry() is None
 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
@@ -174,8 +174,8 @@ def test_the_config_goes_last_so_that_half_a_clearing_is_still_a_run(
 def test_the_first_foreign_name_in_the_alphabet_is_told(tmp_path: Path) -> None:
     for name in ("b.txt", "a.txt", ".hidden"):
         (tmp_path / name).touch()
-    assert Run(tmp_path).foreign() == "a.txt"
-    assert Run(tmp_path / "b.txt").foreign() is None  # no folder
+    assert Run(tmp_path).foreign_entry() == "a.txt"
+    assert Run(tmp_path / "b.txt").foreign_entry() is None  # no folder
 
 
 def test_a_config_holds_what_was_written_and_no_text_that_no_file_can(run: Run) -> None:

@@ -14,7 +14,7 @@ from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.io.load import load
 from muxgcl.io.save import save_table
-from muxgcl.runs.embedding import NonFiniteEmbedding, collapsed
+from muxgcl.runs.embedding import NonFiniteEmbedding, collapse_warning
 from muxgcl.runs.fit import fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
@@ -126,9 +126,9 @@ def test_a_collapsed_embedding_is_told(
     own: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    assert "every node is zero" in str(collapsed(torch.zeros(3, 2)))
-    assert "every node is the same" in str(collapsed(torch.ones(3, 2) * 1e20))
-    assert collapsed(torch.eye(3)) is None
+    assert "every node is zero" in str(collapse_warning(torch.zeros(3, 2)))
+    assert "every node is the same" in str(collapse_warning(torch.ones(3, 2) * 1e20))
+    assert collapse_warning(torch.eye(3)) is None
     zeros = [torch.zeros(60, 8)]
     monkeypatch.setattr("muxgcl.methods.grace.Grace.embed_blocks", lambda self, graph: iter(zeros))
     words = ["train", *own, "--method", "grace", *FAST, "--epochs", "1"]

@@ -1,7 +1,7 @@
 """A plan: what it refuses, what `make` puts together, what reaches the method that is built."""
 
 import tomllib
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from muxgcl.methods import METHODS
 from muxgcl.methods.grace import Grace
 from muxgcl.runs.plan import (
     MOST_LAYERS,
+    SCALARS,
     SEEDS,
     Plan,
     _weights_for,
@@ -144,6 +145,11 @@ def test_the_tables_of_a_plan_hold_it_whole(monkeypatch: pytest.MonkeyPatch) -> 
     assert plan_of().tables()["run"]["members"] is None
     assert Plan.from_tables(tables) == plan
     assert Plan.from_tables(tables, device="cuda:3").device == "cuda:3"
+
+
+def test_all_fields_of_a_plan_but_its_configs_and_reasons_are_read_from_the_table_run() -> None:
+    elsewhere = {"train", "settings", "choices"}
+    assert set(SCALARS) == {field.name for field in fields(Plan)} - elsewhere
 
 
 @pytest.mark.parametrize("name", ["method", "preset", "dataset"])

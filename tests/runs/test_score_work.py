@@ -8,9 +8,9 @@ import pytest
 import torch
 from joblib import cpu_count
 
-from muxgcl.evaluate import Split, named
+from muxgcl.evaluate import Split, nodes_in
 from muxgcl.evaluate.clustering import LARGE, MANY
-from muxgcl.evaluate.splits import cut
+from muxgcl.evaluate.splits import subsampled
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.runs import cost, score_work
@@ -73,13 +73,13 @@ def test_the_tables_are_the_embedding_and_the_controls() -> None:
 def test_large_controls_are_counted_as_they_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("control_scores.LARGE", "score_work.LARGE_CONTROL"):
         monkeypatch.setattr(f"muxgcl.runs.{module}", 120 * GRAPH.num_features - 1)
-    monkeypatch.setattr("muxgcl.runs.scoring.cut", partial(cut, most=(10, 10, 5)))
+    monkeypatch.setattr("muxgcl.runs.scoring.subsampled", partial(subsampled, most=(10, 10, 5)))
     found = list(judged(plan(), GRAPH, ASKED, "holdout"))[1:]
     scored = dict(score_controls(plan(), GRAPH, DATA))
     del scored["majority"]
     splits = [scores["holdout"]["accuracy"]["n"] for scores in scored.values()]
     assert [table.splits for table in found] == splits == [5] * 5
-    rows = len(named(splits_of(DATA, "holdout", 5, 0)))  # that a probe looks at
+    rows = len(nodes_in(splits_of(DATA, "holdout", 5, 0)))  # that a probe looks at
     assert rows < 120
     assert {table.rows for table in found} == {rows}
     assert not any(table.clusterings for table in found)

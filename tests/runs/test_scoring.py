@@ -105,7 +105,7 @@ def test_a_sample_of_the_nodes_is_noted(monkeypatch: pytest.MonkeyPatch) -> None
         "protocol holdout looks at a sample of the nodes: train, val, test 4,000"
     )
     assert check_scoring(data, ("paper",), 1) == []
-    monkeypatch.setattr(scoring, "cut", lambda split: split)
+    monkeypatch.setattr(scoring, "subsampled", lambda split: split)
     assert check_scoring(data, ("holdout",), 1) == []
 
 

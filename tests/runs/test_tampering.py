@@ -125,6 +125,16 @@ def test_a_text_file_of_another_shape_is_named_with_its_field(
     assert len(str(caught.value)) < 600
 
 
+@pytest.mark.parametrize("line", ["train = 3", "settings = {}", "choices = ['a']"])
+def test_keys_of_the_table_run_that_are_no_settings_of_a_run_are_passed_over(
+    run: Run, line: str
+) -> None:
+    before = Plan.from_tables(run.config())
+    text = run.config_file.read_text()
+    run.config_file.write_text(text.replace("[run]\n", f"[run]\n{line}\n"))
+    assert Plan.from_tables(run.config()) == before
+
+
 BAD_ARRAYS: list[tuple[str, dict[str, Any], str]] = [
     ("embeddings.npz", {"id": np.arange(3)}, "no array 'embedding'"),
     ("embeddings.npz", {"id": np.arange(2), "embedding": np.ones((3, 2))}, "2 ids, but 3"),

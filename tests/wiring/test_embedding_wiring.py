@@ -10,7 +10,14 @@ import torch
 from test_loop_wiring import CPU
 from torch import Tensor, nn
 
-from muxgcl.runs.embedding import NonFiniteEmbedding, collapsed, embed, gathered, picked_rows
+from muxgcl.runs.embedding import (
+    NonFiniteEmbedding,
+    collapse_warning,
+    embed,
+    embed_blocks,
+    gathered,
+    picked_rows,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +36,7 @@ from muxgcl.runs.embedding import NonFiniteEmbedding, collapsed, embed, gathered
 def test_an_embedding_has_collapsed_where_no_row_differs(
     rows: list[list[float]], told: str | None
 ) -> None:
-    found = collapsed(torch.tensor(rows))
+    found = collapse_warning(torch.tensor(rows))
     assert (found is None) == (told is None)
     if told is not None:
         assert found is not None
@@ -71,3 +78,17 @@ def test_an_embedding_is_had_in_evaluation_mode_and_is_finite(trainable: bool) -
     advice = "a smaller lr, or smaller features, usually" if trainable else "smaller features usual"
     with pytest.raises(NonFiniteEmbedding, match=f"infinity at 2 of 3 nodes; {advice}"):
         embed(bad, three)  # type: ignore[arg-type]
+    assert bad.training
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_method_is_left_in_the_mode_that_it_was_in(training: bool) -> None:
+    three = SimpleNamespace(device=CPU, num_nodes=3)
+    method = Given(torch.ones(3, 2), True).train(training)
+    embed(method, three)  # type: ignore[arg-type]
+    assert method.training == training
+    blocks = embed_blocks(method, three)  # type: ignore[arg-type]
+    next(blocks)
+    assert not method.training
+    blocks.close()  # type: ignore[attr-defined]
+    assert method.training == training

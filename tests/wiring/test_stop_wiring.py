@@ -112,7 +112,7 @@ def test_a_checkpoint_is_written_every_few_seconds_once_an_epoch_and_never_with_
     now = [0.0]
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
     trainer, run = trainer_of(Toy(), epochs=9), Run(tmp_path)
-    keeper = checkpoint.Keeper(trainer, run, seed=0)
+    writer = checkpoint.CheckpointWriter(trainer, run, seed=0)
     saved: list[int] = []
     real = run.save_checkpoint
 
@@ -121,7 +121,7 @@ def test_a_checkpoint_is_written_every_few_seconds_once_an_epoch_and_never_with_
         real(tensors, **facts)
 
     monkeypatch.setattr(run, "save_checkpoint", save)
-    keeper.save()
+    writer.save()
     assert saved == []  # nothing was trained
     blocks = trainer.blocks()
     for now[0], want in (
@@ -132,16 +132,18 @@ def test_a_checkpoint_is_written_every_few_seconds_once_an_epoch_and_never_with_
         (20.6, [3, 5]),
         (30.6, [3, 5]),
     ):
-        keeper.keep(next(blocks))
+        writer.keep(next(blocks))
         assert saved == want
-    keeper.save()
+    writer.save()
     assert saved == [3, 5, 6]
-    keeper.save()
+    writer.save()
     assert saved == [3, 5, 6]
     assert [line["epoch"] for line in run.metrics()] == [1, 2, 3, 4, 5, 6]
     next(trainer.blocks())
     trainer.optimizer.slots[0]["moment"][0] = float("nan")
-    keeper.save()
+    writer.save()
     assert saved == [3, 5, 6]
-    checkpoint.Keeper(trainer, None, seed=0).keep([])  # without a folder there is nothing to keep
-    checkpoint.Keeper(trainer, None, seed=0).save()
+    checkpoint.CheckpointWriter(trainer, None, seed=0).keep(
+        []
+    )  # without a folder there is nothing to keep
+    checkpoint.CheckpointWriter(trainer, None, seed=0).save()

@@ -220,7 +220,8 @@ def last_runs(path: Path) -> Table:
         [
             "The default: `mux-hop`, preset `best` on the benchmark graphs and `auto` on others; "
             "each step uses a sample of the nodes. One run of each, one seed, nothing else on the "
-            "machine. Accuracy in percent, of the benchmark graphs on the report half. Records: "
+            "machine. Accuracy in percent, of the benchmark graphs on the report half. The CSV "
+            "files are a block model as `benchmarks/as_csv.py` writes it. Records: "
             "`records/run-time.jsonl`, by `benchmarks/run_time.py`."
         ],
     )

@@ -27,7 +27,8 @@ def report_runs(
     Args:
         runs: run folders.
         out: the page; report.html in the run, or comparison.html here, by default.
-        figures: a folder for each figure as PNG and SVG; none by default.
+        figures: a folder for each figure as PNG and SVG, with a folder in it for each of several
+            runs; none by default.
         observer: called at every event; none by default.
 
     Example:
@@ -44,6 +45,7 @@ def report_runs(
     observer.phase("report")
     with reporting_interrupts("writing the report", resumable=False):
         from muxgcl.report import compare, read_run, save_figures, write_report  # slow to load
+        from muxgcl.report.comparison import folder_names
 
         records = [read_run(folder) for folder in folders]
         if len(records) == 1:
@@ -55,8 +57,9 @@ def report_runs(
     observer.wrote("report", page)
     if figures is not None:
         with reporting_interrupts("drawing figures"):
-            for folder, record in zip(folders, records, strict=True):
-                save_figures(record, Path(figures) / ("" if len(folders) == 1 else folder.name))
+            names = [""] if len(records) == 1 else folder_names(records)
+            for name, record in zip(names, records, strict=True):
+                save_figures(record, Path(figures) / name)
         observer.wrote("figures", Path(figures))
     return page
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from muxgcl.app.saved import empty_graph
+from muxgcl.app.estimator_folder import empty_graph
 from muxgcl.errors import UserError
 from muxgcl.io.files import write_atomically
 from muxgcl.methods.mux_hop import MuxHop

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from muxgcl.app.observer import Observer
-from muxgcl.errors import UserError
+from muxgcl.errors import UserError, reason_of
 from muxgcl.evaluate import PaperProtocol, structure
 from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
@@ -108,8 +108,7 @@ def controls_stage(
     except Stopped:
         raise
     except (UserError, MemoryError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        observer.note(f"not all controls could be scored: {reason}")
+        observer.note(f"not all controls could be scored: {reason_of(error)}")
     if not found:
         return {}
     before = run.scores().get("controls") or {}

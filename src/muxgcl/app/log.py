@@ -9,15 +9,18 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Protocol
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, Protocol
 
-from muxgcl.errors import UserError
+from muxgcl.errors import UserError, reason_of
+from muxgcl.runs.fit import Stopped
 from muxgcl.runs.folder import CURVES, Run
 from muxgcl.runs.loop import Epoch
 
 ALLOW = "MLFLOW_ALLOW_FILE_STORE"
 OnBlock = Callable[[list[Epoch]], None]
+Ending = Literal["finished", "stopped", "failed"]
+STATUS: dict[Ending, str] = {"finished": "FINISHED", "stopped": "KILLED", "failed": "FAILED"}
 
 
 class Board(Protocol):
@@ -26,8 +29,8 @@ class Board(Protocol):
     def __call__(self, block: list[Epoch]) -> None:
         """Write one block of epochs."""
 
-    def close(self) -> None:
-        """Finish."""
+    def close(self, ending: Ending) -> None:
+        """Say how training ended, and let go of what is open."""
 
 
 def check_log(log: str | None) -> None:
@@ -60,9 +63,13 @@ def logged(run: Run, log: str | None, on_block: OnBlock) -> Iterator[OnBlock]:
 
     try:
         yield both
-    finally:
-        with _in_one_line(log):
-            board.close()
+    except BaseException as error:
+        stopped = isinstance(error, Stopped | KeyboardInterrupt)
+        with suppress(Exception):  # a person is told what ended the training
+            board.close("stopped" if stopped else "failed")
+        raise
+    with _in_one_line(log):
+        board.close("finished")
 
 
 @contextmanager
@@ -73,13 +80,13 @@ def _in_one_line(log: str) -> Iterator[None]:
     except (UserError, OSError, MemoryError):
         raise
     except Exception as error:
-        told = " ".join(str(error).split())
-        if ALLOW in told:  # whose remedy stands at the end of a long message
-            told = (
+        reason = reason_of(error)
+        if ALLOW in reason:  # whose remedy stands at the end of a long message
+            reason = (
                 f"MLflow refuses to keep runs in a folder: set {ALLOW}=true, or "
                 "MLFLOW_TRACKING_URI=sqlite:///mlflow.db"
             )
-        raise UserError(f"--log {log}: {told[:200]}") from error
+        raise UserError(f"--log {log}: {reason[:200]}") from error
 
 
 def _numbers(epoch: Epoch) -> dict[str, float]:
@@ -123,14 +130,14 @@ class TensorBoard:
             for name, value in _numbers(epoch).items():
                 self.file.add_scalar(f"{self.prefix}{name}", value, epoch.number)
 
-    def close(self) -> None:
-        """Finish the file."""
+    def close(self, ending: Ending) -> None:
+        """Finish the file, which has no place for how training ended."""
         if self.file is not None:
             self.file.close()
 
 
 class MLflow:
-    """The same as metrics of an MLflow run, with the settings as its parameters.
+    """Loss, its terms and the time of every epoch as metrics of an MLflow run, settings as params.
 
     The store is asked at once, so that one that cannot be used is told before any work. The run is
     begun with the first epochs: until then the folder may hold an earlier run.
@@ -172,14 +179,14 @@ class MLflow:
             ],
         )
 
-    def close(self) -> None:
-        """Mark the run as finished."""
+    def close(self, ending: Ending) -> None:
+        """Mark the run as finished, killed or failed."""
         if self.id:
-            self.client.set_terminated(self.id)
+            self.client.set_terminated(self.id, STATUS[ending])
 
 
 class WeightsAndBiases:
-    """The same as a run of W&B, with the settings as its config."""
+    """Loss, its terms and the time of every epoch as a run of W&B, with the settings as config."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.prefix = run, _prefix(run)
@@ -199,10 +206,10 @@ class WeightsAndBiases:
             found = {f"{self.prefix}{name}": value for name, value in _numbers(epoch).items()}
             self.session.log(found, step=epoch.number)
 
-    def close(self) -> None:
-        """Finish the session."""
+    def close(self, ending: Ending) -> None:
+        """Finish the session; W&B calls a run failed whose exit code is not 0."""
         if self.session is not None:
-            self.session.finish()
+            self.session.finish(exit_code=0 if ending == "finished" else 1)
 
 
 def _tensorboard() -> Any:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from muxgcl.app.begin import Start, observed_so_far
 from muxgcl.app.log import logged
 from muxgcl.app.prepare import Job
+from muxgcl.app.start_or_resume import Start, observed_so_far
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol
 from muxgcl.kernels.ring import LostWorker
-from muxgcl.runs.committee import mapped, output_map, side_by_side, together
+from muxgcl.runs.committee import mapped, output_map, side_by_side, total_cost
 from muxgcl.runs.distributed import all_succeed
 from muxgcl.runs.fit import Fitted, Ready, Stopped, make_ready, reporting_interrupts, train
 from muxgcl.runs.folder import Run
@@ -67,7 +67,7 @@ def members_stage(
     if start is not None:
         start()
     run.save_output_map(output)
-    return together(members), mapped(table, output)
+    return total_cost(members), mapped(table, output)
 
 
 def train_stage(

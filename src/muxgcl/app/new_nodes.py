@@ -11,11 +11,11 @@ from torch import Tensor
 
 from muxgcl.app.options import LoadOptions
 from muxgcl.errors import UserError
+from muxgcl.io.edge_types import edge_kinds
 from muxgcl.io.edges import EdgeList, Weights, place_among, undirected
 from muxgcl.io.encode import AS_IS, Encoding, encode
 from muxgcl.io.frames import is_frame
-from muxgcl.io.ids import Ids, as_array, as_text, join, positions
-from muxgcl.io.kinds import edge_kinds
+from muxgcl.io.ids import Ids, as_array, as_text, from_array, join, positions
 from muxgcl.io.load import Loaded
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.roles import EdgeColumns, NodeColumns
@@ -53,7 +53,7 @@ def grown(loaded: Loaded, new_nodes: Any, new_edges: Any, options: LoadOptions) 
         exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude),
     )
     table = read_nodes(new_nodes, "the table of new nodes", columns, options.header)
-    old: Ids = loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist()
+    old = from_array(loaded.ids)
     table = replace(table, ids=_new_ids(table, old))
     ids = join([old, table.ids])
     edges: EdgeList | None = None

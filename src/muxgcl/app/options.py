@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from muxgcl.errors import UserError
 from muxgcl.kernels import Backend
 from muxgcl.runs.loop import Capture
-
-Protocol = Literal["holdout", "holdout-all", "public", "paper"]
+from muxgcl.runs.scoring import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +112,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.resume and self.overwrite:
             raise UserError("resume goes on with a run, overwrite replaces it: ask for one of them")
-        if self.exact and not self.anchors is self.negatives is None:
+        if self.exact and (self.anchors is not None or self.negatives is not None):
             raise UserError("exact contrasts all nodes, anchors and negatives some: ask for one")
 
     @property

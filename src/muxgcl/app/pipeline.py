@@ -11,22 +11,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muxgcl.app.begin import as_begun, begin, refuse_foreign, width_as_begun
 from muxgcl.app.budget import Budget
+from muxgcl.app.folder_graph import save_encoding, save_graph, save_nodes
 from muxgcl.app.judge import controls_stage, report_stage, score_stage
-from muxgcl.app.kept import save_encoding, save_graph, save_nodes
 from muxgcl.app.members import members_stage, paper_protocol, ready_for, train_beside
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
 from muxgcl.app.prepare import Job, prepare
 from muxgcl.app.result import Result, SeedsResult
+from muxgcl.app.start_or_resume import (
+    begin,
+    refuse_foreign,
+    with_original_sample,
+    with_original_width,
+)
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol, Verdict, verdict
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import check_output
 from muxgcl.runs.distributed import all_succeed, from_first
-from muxgcl.runs.embedding import collapsed
+from muxgcl.runs.embedding import collapse_warning
 from muxgcl.runs.fit import Fitted, Ready, reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
@@ -137,7 +142,7 @@ def _run_one(
 ) -> Result:
     """One seed: start or resume its run folder, train, embed, score, report."""
     run, options, observer, workers = Run(folder), job.options, job.observer, job.workers
-    plan = from_first(workers, lambda: _as_begun(job, plan, run))
+    plan = from_first(workers, lambda: _resumed_plan(job, plan, run))
     observer.phase("preparing")
     with reporting_interrupts("preparing", resumable=False):
         ready = ready_for(job, plan, run)
@@ -161,7 +166,7 @@ def _run_one(
         for note in [*job.notes, *notes] if first else notes:
             observer.note(note)
         fitted, z = members_stage(job, ready, run, paper, start)
-        if (told := collapsed(z)) is not None:
+        if (told := collapse_warning(z)) is not None:
             observer.note(told)
         save_stage(run, job.loaded, z, keep_graph=not job.source.is_dataset)
         observer.wrote("embeddings", run.embeddings_file)
@@ -174,13 +179,13 @@ def _run_one(
     return _result(job, ready, folder, fitted, z, scores, judged)
 
 
-def _as_begun(job: Job, plan: Plan, run: Run) -> Plan:
+def _resumed_plan(job: Job, plan: Plan, run: Run) -> Plan:
     """The plan with what a run that goes on was begun with."""
     refuse_foreign(run)
     if not job.options.resume:
         return plan
-    plan = as_begun(run, plan, exact=job.options.exact, given=job.options.overrides)
-    return width_as_begun(run, plan, job.options.output_width)
+    plan = with_original_sample(run, plan, exact=job.options.exact, given=job.options.overrides)
+    return with_original_width(run, plan, job.options.output_width)
 
 
 def _result(
@@ -212,7 +217,7 @@ def save_stage(run: Run, loaded: Loaded, z: Tensor, *, keep_graph: bool = True) 
     """Keep the embeddings, and what a report, a later graph and new nodes need."""
     run.save_embeddings(loaded.ids, z)
     save_nodes(run, loaded)
-    save_encoding(run, loaded)
+    save_encoding(run, loaded.encoding)
     if keep_graph:
         save_graph(run, loaded)
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from muxgcl.app.begin import check_free
 from muxgcl.app.budget import Budget, budget
 from muxgcl.app.log import check_log
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
 from muxgcl.app.source import Source
+from muxgcl.app.start_or_resume import check_free
 from muxgcl.errors import UserError
 from muxgcl.evaluate import development_hash
 from muxgcl.graph import Graph

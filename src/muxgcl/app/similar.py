@@ -1,11 +1,9 @@
 """What a run's embeddings say of single nodes and pairs: nearest nodes, scores of links."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +13,9 @@ from muxgcl.evaluate.link import similarities
 from muxgcl.evaluate.nearest import nearest
 from muxgcl.io.edges import place_among
 from muxgcl.io.files import write_atomically
-from muxgcl.io.ids import Ids, as_array, ids_of, positions
+from muxgcl.io.ids import as_array, from_array, ids_of, positions
 from muxgcl.io.roles import EdgeColumns, NodeColumns
-from muxgcl.io.save import harmless
+from muxgcl.io.save import harmless, write_csv
 from muxgcl.io.sources import read_graph
 from muxgcl.runs.folder import Run
 
@@ -43,7 +41,7 @@ def neighbours(
         [('n39', 0.94), ('n27', 0.93)]
     """
     ids, z = Run(Path(run)).embeddings()
-    rows = positions(ids_of(nodes), _listed(ids))
+    rows = positions(ids_of(nodes), from_array(ids))
     if len(unknown := np.flatnonzero(rows < 0)):
         raise UserError(f"{run} has no node {str(nodes[unknown[0]])!r}")
     near, cosine = nearest(z, rows, k)
@@ -90,23 +88,13 @@ def score_links(
     ids, z = Run(Path(run)).embeddings()
     columns = EdgeColumns(load.source_column, load.target_column, load.weight_column)
     listed, _ = read_graph(pairs, columns, NodeColumns(), load.header)
-    ends = np.stack(place_among(listed, _listed(ids), str(run)), 1)
+    ends = np.stack(place_among(listed, from_array(ids), str(run)), 1)
     parts = [similarities(z, ends[start : start + PAIRS]) for start in range(0, len(ends), PAIRS)]
     scores = np.concatenate(parts) if parts else np.empty(0)
     source, target = as_array(listed.source), as_array(listed.target)
     if path is not None:
-        write_atomically(path, lambda file: _csv(file, source, target, scores))
+        lists = (one.tolist() for one in (source, target, scores))
+        rows = ([*map(harmless, row)] for row in zip(*lists, strict=True))
+        names = ["source", "target", "score"]
+        write_atomically(path, lambda file: write_csv(file, names, rows))
     return ScoredLinks(source, target, scores, path)
-
-
-def _listed(ids: np.ndarray[Any, np.dtype[Any]]) -> Ids:
-    return ids if ids.dtype.kind in "iu" else ids.tolist()
-
-
-def _csv(file: IO[bytes], source: Any, target: Any, scores: Any) -> None:
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text)
-    writer.writerow(["source", "target", "score"])
-    for one, two, score in zip(source.tolist(), target.tolist(), scores.tolist(), strict=True):
-        writer.writerow([harmless(one), harmless(two), score])
-    text.detach()

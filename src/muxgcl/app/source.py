@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.app.kept import kept_graph, with_kept_labels, with_labels
+from muxgcl.app.folder_graph import kept_graph, with_kept_labels, with_labels
 from muxgcl.app.options import LoadOptions
-from muxgcl.errors import UserError
+from muxgcl.errors import UserError, unknown_name
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import DATASETS, open_dataset
+from muxgcl.io.ids import from_array
 from muxgcl.io.leaks import label_leaks
 from muxgcl.io.load import Encoding, Loaded, load
 from muxgcl.io.nodes import NodeTable, classes, joined_labels, no_numbers
@@ -20,17 +21,21 @@ from muxgcl.io.roles import NodeColumns
 from muxgcl.io.sources import read_nodes
 from muxgcl.io.structure import NAMES
 from muxgcl.runs.folder import Run
-from muxgcl.runs.settings import unknown_name
 from muxgcl.tensors import Tensors
 
 MADE = re.compile(r"(\d+) bins of degree and (\d+) of position made from edges")  # a note
-FLAGS = {
+FLAGS = {  # of options that are not called like theirs
     "source_column": "--source",
     "target_column": "--target",
     "weight_column": "--weight",
     "edge_type_column": "--edge-type",
     "scale": "--no-scale",
 }
+
+
+def flag_of(name: str) -> str:
+    """The flag of the command line that sets an option of `LoadOptions`."""
+    return FLAGS.get(name, f"--{name.replace('_', '-')}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +69,9 @@ class Source:
             what = f"{self.graph} is a dataset" if self.is_dataset else "this graph is loaded"
             if given:
                 name = next(iter(given))
-                flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
                 raise UserError(
-                    f"{what}: {name} ({flag}) is for a graph that is read from files or from memory"
+                    f"{what}: {name} ({flag_of(name)}) is for a graph that is read from files or "
+                    "from memory"
                 )
             if isinstance(self.graph, Loaded):
                 return self.graph
@@ -242,8 +247,7 @@ def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:
     """The same graph with labels of another table, joined by id; nodes without one have none."""
     columns = NodeColumns(options.id_column, options.label_column, features=False)
     table = read_nodes(options.labels, "the labels", columns, options.header)
-    ids = loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist()
-    y, names = classes(joined_labels(table, ids, "the graph"))
+    y, names = classes(joined_labels(table, from_array(loaded.ids), "the graph"))
     notes = [*loaded.notes, *table.notes, *label_leaks(_features_of(loaded), y, names)]
     return replace(with_labels(loaded, y, names), notes=notes)
 
@@ -254,7 +258,7 @@ def _features_of(loaded: Loaded) -> NodeTable:
     numbers = [name for name in encoding.numbers if name in columns]
     return NodeTable(
         name="the graph",
-        ids=loaded.ids if loaded.ids.dtype.kind in "iu" else loaded.ids.tolist(),
+        ids=from_array(loaded.ids),
         numbers=np.stack([columns[name] for name in numbers], 1)
         if numbers
         else no_numbers(len(loaded.ids)),

@@ -9,19 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from muxgcl.app.begin import check_kinds
+from muxgcl.app.folder_graph import kept_nodes, save_labels
 from muxgcl.app.judge import controls_stage, save_confusion
-from muxgcl.app.kept import kept_nodes, save_labels
 from muxgcl.app.new_nodes import columns_of_run, grown
 from muxgcl.app.observer import Observer
-from muxgcl.app.options import LoadOptions, Protocol
-from muxgcl.app.source import check_made, graph_of_run, relabelled, source_like
+from muxgcl.app.options import LoadOptions
+from muxgcl.app.source import check_made, flag_of, graph_of_run, relabelled, source_like
+from muxgcl.app.start_or_resume import check_kinds
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
 from muxgcl.io.save import TABLES, check_format, save_blocks, save_table
 from muxgcl.runs.committee import restore_members
-from muxgcl.runs.embedding import collapsed, gathered
+from muxgcl.runs.embedding import collapse_warning, gathered
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.fit import reporting_interrupts
 from muxgcl.runs.folder import Run
@@ -30,6 +30,7 @@ from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import (
     MOST_SPLITS,
     Judging,
+    Protocol,
     check_scoring,
     cluster_scores,
     labels_of,
@@ -93,26 +94,14 @@ def embed(
     if new_edges is not None and new_nodes is None:
         raise UserError("new edges are links of new nodes: name the table of these (--new-nodes)")
     if graph is None and new_nodes is None and (extra := list(load.given())):
-        what = extra[0].replace("_", "-")
-        raise UserError(f"--{what} belongs to a new graph, but no graph is named after {run}")
+        flag = flag_of(extra[0])
+        raise UserError(f"{flag} belongs to a new graph, but no graph is named after {run}")
     if graph is None and new_nodes is None and trained.embeddings_file.is_file():
         ids, table = trained.embeddings()
         blocks: Iterable[Array] = [table]
     else:
         observer.phase("loading")
-        if new_nodes is not None:
-            check_made(trained)
-            alone = LoadOptions(data_root=load.data_root)
-            own, _ = graph_of_run(trained, graph, alone if graph is None else load)
-            of_new = load if graph is None else replace(load, features=None, labels=None)
-            found = grown(own, new_nodes, new_edges, columns_of_run(tables, of_new, new_edges))
-            tensors, ids, notes = Graph.from_data(found.tensors), found.ids, found.notes
-        elif graph is None:  # stopped before its end
-            loaded, tensors = graph_of_run(trained, options=load)
-            ids, notes = loaded.ids, loaded.notes
-        else:
-            loaded = source_like(tables, graph, load).open(trained.encoding())
-            tensors, ids, notes = Graph.from_data(loaded.tensors), loaded.ids, loaded.notes
+        tensors, ids, notes = _graph_to_embed(trained, graph, new_nodes, new_edges, load)
         wanted = tables.get("data", {}).get("features")
         if wanted is None:
             raise UserError(f"{trained.config_file}: data.features is missing")
@@ -136,18 +125,41 @@ def embed(
     return Embedded(ids, table, path, table.shape[1])
 
 
+def _graph_to_embed(
+    run: Run, graph: Any, new_nodes: Any, new_edges: Any, load: LoadOptions
+) -> tuple[Graph, Array, list[str]]:
+    """The graph, the ids of the nodes that are asked for, which come last, and what to say of it.
+
+    It is the run's own graph with new nodes, a graph of its own, or, of a run that was stopped
+    before its end, the graph that it was trained on.
+    """
+    tables = run.config()
+    if new_nodes is not None:
+        check_made(run)
+        alone = LoadOptions(data_root=load.data_root)
+        own, _ = graph_of_run(run, graph, alone if graph is None else load)
+        of_new = load if graph is None else replace(load, features=None, labels=None)
+        found = grown(own, new_nodes, new_edges, columns_of_run(tables, of_new, new_edges))
+        return Graph.from_data(found.tensors), found.ids, found.notes
+    if graph is None:
+        loaded, tensors = graph_of_run(run, options=load)
+        return tensors, loaded.ids, loaded.notes
+    loaded = source_like(tables, graph, load).open(run.encoding())
+    return Graph.from_data(loaded.tensors), loaded.ids, loaded.notes
+
+
 def _with_notes_at_the_end(
     blocks: Iterable[Tensor], notes: Iterable[str], observer: Observer
 ) -> Iterator[Array]:
     """The blocks as arrays; after the last one the notes, and a warning if all rows are alike."""
-    first, told = None, None
+    first, warning = None, None
     for block in blocks:
         start = first is None
         first = block[:1] if first is None else first
-        seen = collapsed(torch.cat([first, block]) if not start else block)
-        told = seen if start or seen is None else told
+        seen = collapse_warning(torch.cat([first, block]) if not start else block)
+        warning = seen if start or seen is None else warning
         yield block.numpy()
-    for note in notes if told is None else [told, *notes]:
+    for note in notes if warning is None else [warning, *notes]:
         observer.note(note)
 
 
@@ -203,8 +215,8 @@ def evaluate_run(
     if "paper" in asked:
         raise UserError("protocol paper looks at epochs of training: ask for it in `muxgcl run`")
     if graph is None and load.labels is None and (extra := list(load.given())):
-        what = extra[0].replace("_", "-")
-        raise UserError(f"--{what} is of a graph or of --labels, and neither is given")
+        flag = flag_of(extra[0])
+        raise UserError(f"{flag} is of a graph or of --labels, and neither is given")
     observer.phase("loading")
     ids, z = trained.embeddings()
     tensors = None

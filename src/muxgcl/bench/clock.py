@@ -7,6 +7,7 @@ from statistics import median
 import torch
 
 from muxgcl.kernels.capture import WARM_UP, recorded, run_on_side_stream
+from muxgcl.seeding import seeded
 
 GROUP = 5.0  # milliseconds of calls that a GPU is timed over at once: it never waits for the host
 
@@ -44,7 +45,8 @@ def matmul_ceiling(device: torch.device, precision: str) -> float:
     """TFLOP/s of a large library product on random data, in the same run."""
     size = 8192 if device.type == "cuda" else 2048
     dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(precision, torch.float32)
-    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    with seeded(0, device):
+        a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     try:

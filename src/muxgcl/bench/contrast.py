@@ -11,6 +11,7 @@ from muxgcl.bench.clock import captured, matmul_ceiling, milliseconds
 from muxgcl.kernels import PairWeight, contrast
 from muxgcl.runs.environment import commit, device_name, peak_memory, pick_device, versions
 from muxgcl.runs.loop import fast_products
+from muxgcl.seeding import seeded
 
 DENSE_BYTES = 24 << 30  # a dense backend that would need more than this is left out
 TEMPERATURE = 0.4
@@ -35,9 +36,9 @@ def bench_kernels(
     precisions = precisions or (("fp16", "tf32") if on_gpu else ("fp32",))
     backends = ["reference", "chunked", *(f"fused/{p}" for p in precisions if on_gpu)]
     ceilings = {p: matmul_ceiling(place, p) for p in {*precisions, "tf32" if on_gpu else "fp32"}}
-    torch.manual_seed(0)
-    anchor, keys = (_unit(2 * nodes, width, place).requires_grad_() for _ in range(2))
-    weight = PairWeight(_unit(nodes, rank, place), _unit(nodes, rank, place))
+    with seeded(0, place):
+        anchor, keys = (_unit(2 * nodes, width, place).requires_grad_() for _ in range(2))
+        weight = PairWeight(_unit(nodes, rank, place), _unit(nodes, rank, place))
     work = 2 * (2 * nodes) ** 2 * 4 * width + 2 * nodes**2 * 2 * rank
     rows: list[dict[str, Any]] = []
     for backend in backends:

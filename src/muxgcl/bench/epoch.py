@@ -31,6 +31,7 @@ from muxgcl.tensors import Tensors
 
 WIDTHS = {"cora": 128}  # 256 elsewhere
 DENSE_NODES = 25_000  # above this the dense step does not fit
+DEGREE, FEATURES = 7, 128  # of a synthetic graph: edges a node, columns
 
 
 def bench_epoch(
@@ -160,11 +161,10 @@ def open_graph(name: str, data_root: Path | None = None) -> Graph:
     return Graph.from_data(open_dataset(name, data_root))
 
 
-def random_graph(nodes: int, degree: int = 7, features: int = 128) -> Graph:
+def random_graph(nodes: int) -> Graph:
     """Random edges and dense features: the size of a real graph, without its meaning."""
-    check_size(f"a synthetic graph of {nodes:,} nodes", nodes * (4 * features + 60 * degree))
+    check_size(f"a synthetic graph of {nodes:,} nodes", nodes * (4 * FEATURES + 60 * DEGREE))
     generator = torch.Generator().manual_seed(0)
-    edges = torch.randint(nodes, (2, nodes * degree), generator=generator)
-    return Graph.from_data(
-        Tensors(x=torch.randn(nodes, features, generator=generator), edge_index=edges)
-    )
+    edges = torch.randint(nodes, (2, nodes * DEGREE), generator=generator)
+    x = torch.randn(nodes, FEATURES, generator=generator)
+    return Graph.from_data(Tensors(x=x, edge_index=edges))

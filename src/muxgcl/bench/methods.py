@@ -13,11 +13,11 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
 from muxgcl.methods import METHODS
+from muxgcl.runs.auto import BENCHMARKS
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
 from muxgcl.runs.plan import Plan, find_method
 from muxgcl.runs.settings import hints
 
-FIVE = ("cora", "citeseer", "pubmed", "photo", "computers")
 FIRST = ("mux-gcl", "grace", "mux-hop")  # what a table is read for
 WARM_UP = 25  # epochs
 TIMED = 125
@@ -28,7 +28,7 @@ Key = tuple[str, ...]
 
 def bench_methods(
     methods: Iterable[str] | None = None,
-    datasets: Iterable[str] = FIVE,
+    datasets: Iterable[str] = BENCHMARKS,
     device: str = "auto",
     *,
     epochs: int = TIMED,

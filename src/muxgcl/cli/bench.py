@@ -10,16 +10,16 @@ from rich.table import Table
 from muxgcl.app.screen import console, results
 from muxgcl.bench.contrast import bench_kernels
 from muxgcl.bench.epoch import bench_epoch
-from muxgcl.bench.methods import FIVE, TIMED, WARM_UP, bench_methods
+from muxgcl.bench.methods import TIMED, WARM_UP, bench_methods
 from muxgcl.cli import file_options as f
 from muxgcl.cli import options
 from muxgcl.cli.app import app
-from muxgcl.errors import UserError
+from muxgcl.errors import UserError, unknown_name
 from muxgcl.io.files import append_lines
 from muxgcl.io.schema import read_lines
 from muxgcl.kernels import PRECISIONS
+from muxgcl.runs.auto import BENCHMARKS
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.settings import unknown_name
 
 bench = typer.Typer(help="Measure speed and memory, every backend side by side in one run.")
 app.add_typer(bench, name="bench")
@@ -121,7 +121,7 @@ def methods(
 
     rows = bench_methods(
         names or None,
-        datasets or FIVE,
+        datasets or BENCHMARKS,
         device,
         epochs=epochs,
         warm_up=warm_up,

@@ -21,7 +21,7 @@ def seed_of_32_bits(seed: int) -> int:
 
 
 class Protocol(StrEnum):
-    """How embeddings are judged."""
+    """`muxgcl.runs.scoring.Protocol` as Typer takes it in a list."""
 
     holdout = "holdout"
     holdout_all = "holdout-all"

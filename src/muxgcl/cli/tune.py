@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from muxgcl.app.screen import Screen, console, results
-from muxgcl.app.show import show_scores
+from muxgcl.app.show import say, show_scores
 from muxgcl.app.source import Source
 from muxgcl.cli import file_options as f
 from muxgcl.cli import options
@@ -23,7 +23,7 @@ from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
 from muxgcl.runs.fit import Stopped, reporting_interrupts
 from muxgcl.runs.scoring import summaries
-from muxgcl.runs.settings import parse_pairs, settings_toml
+from muxgcl.runs.settings import parse_pairs, to_toml
 
 if TYPE_CHECKING:  # Optuna is an extra: only `tune` needs it
     from muxgcl.tune import Outcome, Tried
@@ -177,7 +177,7 @@ def tune(
     origin = {"source": source_line}
     if isinstance(measure, tuning.ByLabels):
         origin["development"] = measure.half  # `run` knows which labels were read
-    write_text(best_file, settings_toml(origin | outcome.settings))
+    write_text(best_file, to_toml(origin | outcome.settings))
     _finish(outcome, file, best_file, method, as_json)
 
 
@@ -186,6 +186,8 @@ def _finish(outcome: "Outcome", file: Path, best_file: Path, method: str, as_jso
     where.print(f"best: {_words(outcome.best)}; preset auto: {_words(outcome.auto)}")
     judged = None if outcome.verdict is None else outcome.verdict.to_dict()
     show_scores(method, outcome.scores, judged, where)
+    if outcome.no_controls is not None:
+        say(f"no controls, and no verdict: {outcome.no_controls}", console, style="dim")
     console.print(f"settings: {best_file}; use them with --preset {best_file}")
     if as_json:
         best = outcome.best

@@ -9,18 +9,19 @@ from muxgcl.evaluate.controls import feature_controls, majority, raw_features
 from muxgcl.evaluate.development import development_half, development_hash, report_half
 from muxgcl.evaluate.link import HiddenEdges, LinkScores, hide_edges, link_prediction
 from muxgcl.evaluate.probe import STRENGTHS, ProbeResult, SplitScore, probe
-from muxgcl.evaluate.protocols import PaperProtocol, PaperResult, holdout, public
+from muxgcl.evaluate.protocols import PaperProtocol, PaperResult, holdout
 from muxgcl.evaluate.splits import (
     Split,
-    among,
     check_parts,
-    cut,
     development_splits,
     holdout_splits,
-    named,
+    nodes_in,
     public_splits,
     random_split,
+    reindexed,
+    subsampled,
 )
+from muxgcl.evaluate.splits import nodes_in as named  # as runs/score_work.py calls it
 from muxgcl.evaluate.statistics import Difference, Summary, paired_difference, summarise
 from muxgcl.evaluate.unlabelled import Structure, structure
 from muxgcl.evaluate.verdict import Verdict, verdict
@@ -39,12 +40,10 @@ __all__ = [
     "Structure",
     "Summary",
     "Verdict",
-    "among",
     "assign",
     "check_parts",
     "cluster",
     "compare",
-    "cut",
     "development_half",
     "development_hash",
     "development_splits",
@@ -55,14 +54,16 @@ __all__ = [
     "link_prediction",
     "majority",
     "named",
+    "nodes_in",
     "paired_difference",
     "probe",
-    "public",
     "public_splits",
     "random_split",
     "raw_features",
+    "reindexed",
     "report_half",
     "structure",
+    "subsampled",
     "summarise",
     "verdict",
 ]

@@ -44,21 +44,26 @@ def raw_features(x: Table) -> Table:
     return sparse.csr_array(x) if np.count_nonzero(x) < x.size / 4 else x
 
 
-def feature_controls(x: Table, propagation: Table, rows: Index | None = None) -> dict[str, Table]:
-    """The features, propagated ones, and all of them side by side.
+def feature_controls(x: Table, propagation: Table) -> dict[str, Table]:
+    """The features, propagated ones, and all of them side by side, by name.
+
+    Args:
+        x: features [n, f], dense or scipy sparse.
+        propagation: $D^{-1/2} (A + I) D^{-1/2}$ as a scipy sparse matrix [n, n].
+    """
+    return dict(each_feature_control(x, propagation))
+
+
+def each_feature_control(
+    x: Table, propagation: Table, rows: Index | None = None
+) -> Iterator[tuple[str, Table]]:
+    """What `feature_controls` has, each table made when it is asked for.
 
     Args:
         x: features [n, f], dense or scipy sparse.
         propagation: $D^{-1/2} (A + I) D^{-1/2}$ as a scipy sparse matrix [n, n].
         rows: the nodes whose rows are wanted; all by default.
     """
-    return dict(each_feature_control(x, propagation, rows))
-
-
-def each_feature_control(
-    x: Table, propagation: Table, rows: Index | None = None
-) -> Iterator[tuple[str, Table]]:
-    """The same, each made when it is asked for."""
 
     def wanted(table: Table) -> Table:
         return table if rows is None else table[rows]

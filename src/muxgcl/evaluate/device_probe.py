@@ -5,6 +5,7 @@ of the work differs. Each split's training rows are turned into the eigenbasis o
 then Newton's method with conjugate gradients runs for all (strength, class) pairs side by side.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ _BATCH_BYTES = 4 << 30  # training rows and solutions held at once
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SplitPrediction:
     """What one split gave: the predicted classes of its test nodes, and how C was chosen."""
 
     predicted: Labels
@@ -34,12 +35,12 @@ class Answer:
 
 def answers(
     z: Float[Tensor, "n d"], y: Labels, splits: Sequence[Split], strengths: Sequence[float]
-) -> list[Answer]:
+) -> list[SplitPrediction]:
     """Fit on train, choose C on val, predict test; splits of one size are solved together."""
     z = normalize(z.double(), dim=1, eps=torch.finfo(torch.float64).tiny)
     classes = np.unique(y[y >= 0])
     label = torch.as_tensor(np.searchsorted(classes, np.maximum(y, classes[0])), device=z.device)
-    found: dict[int, Answer] = {}
+    found: dict[int, SplitPrediction] = {}
     groups: dict[int, list[int]] = {}
     for number, split in enumerate(splits):
         groups.setdefault(len(split.train), []).append(number)
@@ -53,7 +54,7 @@ def answers(
             solved = _solve(z, label, [splits[i] for i in some], len(classes), strengths)
             found |= dict(zip(some, solved, strict=True))
     return [
-        Answer(classes[found[i].predicted], found[i].validation, found[i].strength)
+        SplitPrediction(classes[found[i].predicted], found[i].validation, found[i].strength)
         for i in range(len(splits))
     ]
 
@@ -64,7 +65,7 @@ def _solve(
     splits: list[Split],
     classes: int,
     strengths: Sequence[float],
-) -> list[Answer]:
+) -> list[SplitPrediction]:
     """One batch of splits with as many training rows each."""
     train = torch.as_tensor(np.stack([split.train for split in splits]), device=z.device)
     x = z[train]  # [s, n, d]
@@ -90,7 +91,9 @@ def _solve(
         best = int(right.cpu().numpy().argmax())  # the smallest strength wins a tie
         test = torch.as_tensor(split.test, device=z.device)
         predicted = scores(test)[:, best].argmax(1).cpu().numpy()
-        answers.append(Answer(predicted, 100 * float(right[best]) / len(val), strengths[best]))
+        answers.append(
+            SplitPrediction(predicted, 100 * float(right[best]) / len(val), strengths[best])
+        )
     return answers
 
 
@@ -129,10 +132,10 @@ def _newton(
 ) -> Float[Tensor, "s r ck"]:
     """Newton's method for every split, strength and class at once."""
     _, n, r = rows.shape
-    goal = _TOLERANCE * n
+    goal, classes = _TOLERANCE * n, inside.shape[2]
     inside = inside.repeat(1, 1, len(strengths))  # [s, n, c * k]
     ridge = torch.tensor(strengths, dtype=rows.dtype, device=rows.device).reciprocal()
-    penalty = ridge.repeat_interleave(inside.shape[2] // len(strengths)).repeat(r, 1)  # [r, c * k]
+    penalty = ridge.repeat_interleave(classes).repeat(r, 1)  # [r, c * k]
     penalty[-1] = 0  # the intercept is free
     solution = rows.new_zeros(len(rows), r, inside.shape[2])
     margin = rows @ solution
@@ -165,6 +168,9 @@ def _newton(
             length = torch.where(too_far, length / 2, length)
         solution = solution + length[:, None] * step
         margin = margin + length[:, None] * change
+    else:
+        first = int((steep > goal).any(0).nonzero()[0]) // classes
+        warnings.warn(f"no convergence at C = {strengths[first]:g}", RuntimeWarning, stacklevel=2)
     return solution
 
 

@@ -4,15 +4,12 @@ It needs no labels, so it can choose settings where there are none.
 """
 
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Int
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate.arrays import Edges, Index, Pairs, PerPair, Rows
-
-Similarity = Literal["cosine", "dot"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +68,22 @@ def hide_edges(edge_index: Edges, nodes: int, *, share: float = 0.1, seed: int =
     return HiddenEdges(edge_index[:, kept], kept, _pairs(hidden, nodes), non_edges)
 
 
-def link_prediction(
-    z: Rows, hidden: HiddenEdges, *, similarity: Similarity = "cosine"
-) -> LinkScores:
+def link_prediction(z: Rows, hidden: HiddenEdges) -> LinkScores:
     """Area under the ROC curve and average precision of hidden edges against non-edges."""
     from sklearn.metrics import average_precision_score, roc_auc_score  # takes seconds to load
 
     pairs = np.concatenate([hidden.positives, hidden.negatives])
     truth = np.repeat([1, 0], [len(hidden.positives), len(hidden.negatives)])
-    scores = similarities(z, pairs, similarity=similarity)
+    scores = similarities(z, pairs)
     auc, ap = roc_auc_score(truth, scores), average_precision_score(truth, scores)
     return LinkScores(float(auc), float(ap), len(hidden.positives))
 
 
-def similarities(z: Rows, pairs: Pairs, *, similarity: Similarity = "cosine") -> PerPair:
-    """Cosine or dot product of each pair of rows; a zero row is similar to nothing."""
+def similarities(z: Rows, pairs: Pairs) -> PerPair:
+    """The cosine of each pair of rows; a zero row is similar to nothing."""
     z = np.asarray(z)
     left, right = (z[side].astype(np.float64) for side in pairs.T)
     dot = (left * right).sum(1)
-    if similarity == "dot":
-        return dot
     lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
     return np.divide(dot, lengths, out=np.zeros_like(dot), where=lengths > 0)
 

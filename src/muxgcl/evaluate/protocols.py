@@ -15,7 +15,6 @@ settings are chosen.
 anything a user will see, so its result says `optimistic` wherever it goes.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +26,8 @@ from muxgcl.evaluate.logistic import fit_path
 from muxgcl.evaluate.probe import STRENGTHS, ProbeResult, on_all_cores, probe
 from muxgcl.evaluate.splits import Split, holdout_splits, random_split
 from muxgcl.evaluate.statistics import Summary, summarise
+
+FRESH_SPLITS = 3  # an epoch, of protocol `paper`
 
 
 def holdout(
@@ -43,11 +44,6 @@ def holdout(
     With `everywhere` (protocol `holdout-all`) test nodes of the development half count as well.
     """
     return probe(z, y, holdout_splits(y, count, seed, everywhere=everywhere), device=device)
-
-
-def public(z: Table, y: Labels, splits: Sequence[Split]) -> ProbeResult:
-    """The splits that the dataset brings along, from `public_splits`."""
-    return probe(z, y, splits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +94,18 @@ class PaperProtocol:
         [299, 300]
     """
 
-    def __init__(self, y: Labels, seed: int = 0, *, repeats: int = 3) -> None:
-        self.y = checked_labels(y, len(y))
-        self.seed, self.repeats = seed, repeats
+    def __init__(self, y: Labels, seed: int = 0) -> None:
+        self.y, self.seed = checked_labels(y, len(y)), seed
         self.epochs: dict[int, tuple[float, ...]] = {}
 
     def observe(self, epoch: int, z: Table) -> tuple[float, ...]:
         """Score the embeddings of one epoch on fresh splits; returns test accuracies in percent."""
         z = unit_rows(z)
         y = checked_labels(self.y, z.shape[0])
-        splits = [random_split(y, (self.seed, epoch, repeat)) for repeat in range(self.repeats)]
+        splits = [random_split(y, (self.seed, epoch, repeat)) for repeat in range(FRESH_SPLITS)]
         folds = [fold for split in splits for fold in _folds(split.train)]
         exact = on_all_cores(lambda fold: _exact_matches(z, y, *fold), folds)
-        by_split = np.reshape(exact, (self.repeats, -1, len(STRENGTHS)))  # [split, fold, C]
+        by_split = np.reshape(exact, (FRESH_SPLITS, -1, len(STRENGTHS)))  # [split, fold, C]
         chosen = [STRENGTHS[best] for best in by_split.mean(1).argmax(1)]
 
         def score(choice: tuple[Split, float]) -> float:

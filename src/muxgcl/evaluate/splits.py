@@ -85,7 +85,7 @@ def random_split(
     return Split(*np.split(order, np.cumsum(sizes)))
 
 
-def cut(split: Split, most: tuple[int, int, int] = MOST) -> Split:
+def subsampled(split: Split, most: tuple[int, int, int] = MOST) -> Split:
     """A split of a large graph with at most so many nodes of train, val and test.
 
     They are those with the smallest random keys (`node_keys`): the same ones each time, and several
@@ -100,7 +100,7 @@ def cut(split: Split, most: tuple[int, int, int] = MOST) -> Split:
     return Split(some(split.train, train), some(split.val, val), some(split.test, test), uncounted)
 
 
-def named(splits: Iterable[Split]) -> Index:
+def nodes_in(splits: Iterable[Split]) -> Index:
     """The nodes that any of these splits looks at, in ascending order."""
     parts = (
         part for s in splits for part in (s.train, s.val, s.test, s.uncounted) if part is not None
@@ -108,7 +108,7 @@ def named(splits: Iterable[Split]) -> Index:
     return np.unique(np.concatenate(list(parts)))
 
 
-def among(split: Split, rows: Index) -> Split:
+def reindexed(split: Split, rows: Index) -> Split:
     """The split of a table that has these rows alone, in ascending order, and all that it names."""
     train, val, test = (
         np.searchsorted(rows, part) for part in (split.train, split.val, split.test)

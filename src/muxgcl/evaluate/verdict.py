@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from muxgcl.evaluate.controls import ONE_HOP, RAW, SIDE_BY_SIDE, TWO_HOPS, control_name
-from muxgcl.evaluate.statistics import Summary, paired_difference, summarise
+from muxgcl.evaluate.statistics import FEWEST, Summary, paired_difference, summarise
 
-FEWEST_SEEDS = 5  # for an interval
 DEVELOPMENT = "development"  # of a search: splits of the development half
 # in the order in which they are looked for
 PROTOCOLS = ("holdout", "holdout-all", "public", DEVELOPMENT)
@@ -153,7 +152,7 @@ def _against(own: list[list[float]], rival: list[list[float]]) -> _Compared:
     pairs = one - two
     difference, seeds = summarise(pairs), len(pairs)
     interval = None
-    if seeds >= FEWEST_SEEDS:
+    if seeds >= FEWEST:
         found = paired_difference(one, two)
         if found.low is not None and found.high is not None:
             interval = (found.low, found.high)
@@ -191,7 +190,7 @@ def _figures(
         low, high = interval
         spread = f"[{low:+.2f}, {high:+.2f}] over {seeds} seeds and {counted}"
     elif seeds > 1:
-        few = "seeds" if seeds < FEWEST_SEEDS else "splits"
+        few = "seeds" if seeds < FEWEST else "splits"
         spread = f"± {difference.std:.2f} over {seeds} seeds and {counted}, too few {few} for more"
     else:
         spread = f"± {difference.std:.2f} over {counted} of one training seed"

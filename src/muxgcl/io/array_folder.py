@@ -22,9 +22,9 @@ from scipy.sparse import csr_array
 from muxgcl.errors import UserError
 from muxgcl.io.edges import EdgeList
 from muxgcl.io.matrices import nodes_in_order
-from muxgcl.io.memory import read_edge_index
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.npz import read_npy
+from muxgcl.io.objects import read_edge_index
 from muxgcl.io.safety import check_size, in_words
 from muxgcl.io.schema import fields, read_json, whole
 from muxgcl.shapes import Array

@@ -8,10 +8,10 @@ import torch
 from numpy.typing import NDArray
 
 from muxgcl.errors import UserError
+from muxgcl.io.edge_types import edge_kinds
 from muxgcl.io.edges import EdgeList, place_among, undirected
 from muxgcl.io.encode import Encoding, encode, learn_encoding
 from muxgcl.io.ids import Ids, as_array, as_text, in_order, join, positions, why_text
-from muxgcl.io.kinds import edge_kinds
 from muxgcl.io.leaks import identifiers, label_leaks
 from muxgcl.io.nodes import NodeTable, classes, joined_labels, no_numbers
 from muxgcl.io.safety import check_unicode, how_many, listed, quoted
@@ -33,7 +33,7 @@ class Loaded:
         tensors: `x` float32 (dense, or sparse COO where dense would be large and mostly zeros),
             `edge_index` in both directions, sorted, without self-loops; where there are any,
             `edge_weight` float32 and `y` int64 with -1 for a missing label; with directions or
-            several types of edges, `directed`, `edge_types` and `edge_parts` (`io/kinds.py`).
+            several types of edges, `directed`, `edge_types` and `edge_parts` (`io/edge_types.py`).
         ids: the nodes' ids in order, int64 or unicode.
         label_names: the name of each class in `y`, if there are labels.
         columns: the columns of the table of nodes as they were read, for a report: float32 with NaN

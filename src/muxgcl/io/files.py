@@ -24,8 +24,19 @@ HOUR = 3600.0  # seconds after which a temporary file without a lock is nobody's
 NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
-def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write to a temporary name beside `path`, then rename: readers never see half a file."""
+def write_atomically(
+    path: Path,
+    write: Callable[[IO[bytes]], object],
+    *,
+    before_rename: Callable[[], object] | None = None,
+) -> None:
+    """Write to a temporary name beside `path`, then rename: readers never see half a file.
+
+    Args:
+        path: the file.
+        write: writes its content.
+        before_rename: called once the content is on the disk, just before the file gets its name.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path.parent, older_than=HOUR)
@@ -40,6 +51,8 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             file.flush()
             os.fsync(file.fileno())
             os.fchmod(file.fileno(), new_file_mode())
+            if before_rename is not None:
+                before_rename()
             os.replace(name, path)
         _sync_folder(path.parent)
     except OSError as error:

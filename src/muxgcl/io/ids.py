@@ -129,3 +129,8 @@ def as_array(ids: Ids) -> NDArray[Any]:
         raise UserError(f"an id has {longest:,} characters; at most {LONGEST_NAME:,} are kept")
     check_size("the list of ids", 4 * longest * len(ids))
     return np.array(ids, dtype=f"<U{max(longest, 1)}")
+
+
+def from_array(ids: NDArray[Any]) -> Ids:
+    """The ids in an array that `as_array` made."""
+    return ids if ids.dtype.kind in "iu" else ids.tolist()

@@ -12,8 +12,8 @@ from muxgcl.io.array_folder import is_array_folder, read_array_folder
 from muxgcl.io.assemble import Loaded, assemble
 from muxgcl.io.encode import Encoding
 from muxgcl.io.ids import positions
-from muxgcl.io.memory import is_edges
 from muxgcl.io.nodes import NodeTable, only
+from muxgcl.io.objects import is_edges
 from muxgcl.io.ogb import is_ogb_folder, read_ogb_folder
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.safety import how_many

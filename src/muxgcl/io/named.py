@@ -7,7 +7,6 @@ may lie on a read-only disk.
 
 import os
 import sys
-from difflib import get_close_matches
 from http.client import HTTPException
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from muxgcl.errors import UserError
+from muxgcl.errors import UserError, unknown_name
 from muxgcl.io.checksums import SHA256, differing, is_published, kept_file, trust, unproven
 from muxgcl.io.files import write_atomically
 from muxgcl.io.raw_files import read_raw
@@ -125,9 +124,7 @@ def data_root(root: Path | None = None) -> Path:
 
 def _known(name: str) -> Dataset:
     if name not in DATASETS:
-        near = get_close_matches(name.lower(), DATASETS)
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
-        raise UserError(f"unknown dataset {name!r}; {hint}known are {', '.join(DATASETS)}")
+        raise UserError(unknown_name("dataset", name, DATASETS))
     return DATASETS[name]
 
 

@@ -22,9 +22,9 @@ from torch import Tensor
 from muxgcl.errors import UserError
 from muxgcl.io.edges import EdgeList
 from muxgcl.io.matrices import nodes_in_order
-from muxgcl.io.memory import read_edge_index
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.npz import Npz
+from muxgcl.io.objects import read_edge_index
 from muxgcl.io.safety import TEXT_GROWTH, check_file, check_size, parsing
 from muxgcl.shapes import Array
 

@@ -69,27 +69,31 @@ def save_table(path: Path, ids: Array, table: Array, *, names: Sequence[str] | N
 def save_blocks(
     path: Path, ids: Array, blocks: Iterable[Array], *, names: Sequence[str] | None = None
 ) -> int:
-    """The same from blocks of rows, which are written as they come: one is in memory at a time.
+    """Write blocks of rows as `save_table` does, as they come: one is in memory at a time.
 
     Only `.safetensors` and `.faiss` are made of the whole table. A failure on the way, of the
-    blocks or of the disk, leaves what was there before. Returns how many columns there were.
+    blocks or of the disk, leaves what was there before. Only a process that is killed between the
+    two renames of an index and its ids leaves no index. Returns how many columns there were.
     """
     ending, checked = check_format(path), _checked(path, len(ids), blocks)
     first = next(checked)
     columns = list(names or (f"z{i}" for i in range(first.shape[1])))
     rows = Rows(ids, columns, first, chain([first], checked))
 
-    def write(file: IO[bytes]) -> None:
-        WRITERS[ending](file, rows)
-        if ending == ".faiss" and ids.dtype.kind not in "iu":
-            write_atomically(path.with_suffix(".ids.npy"), beside)
+    def save_ids() -> None:
+        write_atomically(
+            path.with_suffix(".ids.npy"),
+            lambda file: np.save(file, ids),
+            # an index never stands beside the ids of another
+            before_rename=lambda: path.unlink(missing_ok=True),
+        )
 
-    def beside(file: IO[bytes]) -> None:
-        np.save(file, ids)
-        file.flush()
-        path.unlink(missing_ok=True)  # an index never stands beside the ids of another
-
-    write_atomically(path, write)
+    beside = ending == ".faiss" and ids.dtype.kind not in "iu"
+    write_atomically(
+        path,
+        lambda file: WRITERS[ending](file, rows),
+        before_rename=save_ids if beside else None,
+    )
     return int(first.shape[1])
 
 
@@ -155,11 +159,18 @@ def _npz(file: IO[bytes], rows: Rows) -> None:
 
 
 def _csv(file: IO[bytes], rows: Rows) -> None:
+    lines = ([harmless(key), *row] for key, row in rows.lines())
+    write_csv(file, ["id", *map(harmless, rows.names)], lines)
+
+
+def write_csv(
+    file: IO[bytes], names: Sequence[str], rows: Iterable[Sequence[Any]], ending: str = "\r\n"
+) -> None:
+    """Names of columns and rows as CSV; cells of text are written as they are, see `harmless`."""
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text)
-    writer.writerow(["id", *map(harmless, rows.names)])
-    for key, row in rows.lines():
-        writer.writerow([harmless(key), *row])
+    writer = csv.writer(text, lineterminator=ending)
+    writer.writerow(names)
+    writer.writerows(rows)
     text.detach()
 
 
@@ -211,12 +222,8 @@ def _safetensors(file: IO[bytes], rows: Rows) -> None:
 
 
 def _neo4j(file: IO[bytes], rows: Rows) -> None:
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id:ID", "embedding:float[]"])
-    for key, row in rows.lines():
-        writer.writerow([key, ";".join(map(str, row))])
-    text.detach()
+    lines = ([key, ";".join(map(str, row))] for key, row in rows.lines())
+    write_csv(file, ["id:ID", "embedding:float[]"], lines, ending="\n")
 
 
 def _word2vec(file: IO[bytes], rows: Rows) -> None:

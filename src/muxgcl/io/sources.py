@@ -11,13 +11,13 @@ from scipy.sparse import coo_array, issparse
 
 from muxgcl.errors import UserError
 from muxgcl.io import arrow_file, delimited, networks, parquet
-from muxgcl.io.benchmark import read_graph_npz
 from muxgcl.io.edges import EdgeList, edge_list
 from muxgcl.io.frames import is_adjacency, is_frame, is_series, labels_frame, read_frame
+from muxgcl.io.graph_npz import read_graph_npz
 from muxgcl.io.ids import as_text, ids_of
 from muxgcl.io.matrices import nodes_in_order, read_matrix_file
-from muxgcl.io.memory import is_edges, read_adjacency, read_array, read_data, read_edges
 from muxgcl.io.nodes import NodeTable, no_numbers, node_table
+from muxgcl.io.objects import is_edges, read_adjacency, read_array, read_data, read_edges
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.safety import check_file, listed, parsing
 from muxgcl.tensors import is_pyg

@@ -1,7 +1,9 @@
 """Several runs on one page: scores side by side, linked small maps, losses, what differs."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from muxgcl.report.style import WIDTH, inline_svg, short, styled
 from muxgcl.runs.environment import human_time
 
 PAIRS = ("", "folder", "minus", "points of accuracy", "ahead")  # columns
+LONGEST_NAME = 60  # characters of a folder's name: a disk may take no more than 255 bytes
 MAP_NODES = 1_500  # of each run: small maps need no more, and all runs show the same
 
 
@@ -50,6 +53,17 @@ def distinct_names(records: Sequence[RunRecord]) -> list[str]:
         f"{name} ({again + 1})" if (again := names[:k].count(name)) else name
         for k, name in enumerate(names)
     ]
+
+
+def folder_names(records: Sequence[RunRecord]) -> list[str]:
+    """Each run's distinct name as that of a folder: letters, digits, `.`, `_` and `-` alone."""
+    found: list[str] = []
+    for name in distinct_names(records):
+        plain = re.sub(r"[^\w.-]+", "-", name)[:LONGEST_NAME].strip("-.") or "run"
+        numbered = (f"{plain}-{number}" for number in count(2))
+        taken = {other.casefold() for other in found}  # some disks know no capital letters
+        found.append(next(one for one in chain([plain], numbered) if one.casefold() not in taken))
+    return found
 
 
 def _told_apart(names: Sequence[str], marks: Sequence[str]) -> list[str]:

@@ -4,21 +4,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from muxgcl.errors import UserError
+from muxgcl.errors import UserError, unknown_name
 from muxgcl.io import DATASETS
 from muxgcl.methods import METHODS
 from muxgcl.reproduce.hops import BASELINES, HOP_PARTS, OURS, Hops, part_of
 from muxgcl.reproduce.job import (
     BOUNDS,
+    REPEATS,
     SCORES,
     SIMILARITIES,
     SOFT_NEGATIVES,
     VARIANTS,
     Job,
-    settings_of,
 )
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TABLE3, TABLE4
-from muxgcl.runs.settings import unknown_name
+from muxgcl.runs.auto import BENCHMARKS
 
 PAPER = (  # its tables and figures
     "table1",
@@ -31,14 +31,13 @@ PAPER = (  # its tables and figures
     "proposition",
 )
 ARTEFACTS = ("hops", *PAPER)
-FIVE = ("cora", "citeseer", "pubmed", "photo", "computers")
 COLUMNS = {  # the datasets that the paper shows, or that we do
-    "hops": FIVE,
-    "table1": FIVE,
-    "table2": FIVE,
+    "hops": BENCHMARKS,
+    "table1": BENCHMARKS,
+    "table2": BENCHMARKS,
     "table3": ("cora", "pubmed", "photo"),
     "table4": ("cora", "citeseer", "photo"),
-    "table5": FIVE,
+    "table5": BENCHMARKS,
     "figure1": ("cora", "citeseer", "photo"),
     "figure3": ("cora", "citeseer", "photo"),
     "proposition": ("cora", "citeseer", "photo"),
@@ -50,7 +49,6 @@ CHIEF = ("mux-gcl", "grace")
 LOOKS = {"figure1": SIMILARITIES, "figure3": SOFT_NEGATIVES, "proposition": BOUNDS}
 LOOKED_AT = (("grace", "full"), ("mux-gcl", "full"), ("mux-gcl", "literal"))
 PARTS = (*TABLE4, "script")  # rows of Table IV, the last one ours
-REPEATS = 2  # of k-means, a training seed
 POINTS = 10  # of training at which the theory is looked at
 SMALL = 10_000  # nodes, below which protocol `paper` is soon done
 
@@ -132,10 +130,8 @@ class Scope:
             return []
         protocol = protocol or self.protocol
         fixed = protocol != "paper"  # splits that all methods share
-        full = Job(method=method, dataset=dataset, epochs=self.epochs)
-        job = Job(method=method, dataset=dataset, epochs=self.epochs, variant=variant)
-        if settings_of(job.plan()) == settings_of(full.plan()):
-            variant = "full"
+        asked = Job(method=method, dataset=dataset, epochs=self.epochs, variant=variant)
+        variant = asked.simplified().variant
         clustered = method in CHIEF or dataset in CLUSTERED
         return [
             Job(
@@ -237,7 +233,7 @@ def _length(method: str, preset: str) -> int:
     """Epochs times nodes, over the paper's graphs."""
     return sum(
         Job(method=method, dataset=name, preset=preset).plan().train.epochs * DATASETS[name].nodes
-        for name in FIVE
+        for name in BENCHMARKS
     )
 
 

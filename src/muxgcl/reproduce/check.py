@@ -17,12 +17,11 @@ from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from muxgcl.errors import UserError
+from muxgcl.errors import UserError, unknown_name
 from muxgcl.io import DATASETS
 from muxgcl.io.files import parsed
 from muxgcl.reproduce.job import Job, settings_of
 from muxgcl.reproduce.records import Line, Record
-from muxgcl.runs.settings import unknown_name
 
 HALVES = {  # the development half of each graph, by its hash
     "cora": "15b24c331e3ea421",

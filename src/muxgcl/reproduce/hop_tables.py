@@ -10,8 +10,8 @@ from muxgcl.evaluate import Difference, paired_difference, summarise
 from muxgcl.evaluate.controls import ONE_HOP, RAW, SIDE_BY_SIDE, TWO_HOPS
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import Scope
-from muxgcl.reproduce.hops import ABLATION, BASELINES, EXTRA, OURS, REPEATS, Hops, members_of
-from muxgcl.reproduce.job import LARGEST_SAMPLE, LEFT_OUT, SAMPLED, Job
+from muxgcl.reproduce.hops import ABLATION, BASELINES, EXTRA, OURS, Hops, members_of
+from muxgcl.reproduce.job import LARGEST_SAMPLE, LEFT_OUT, REPEATS, SAMPLED, Job
 from muxgcl.reproduce.numbers import DASH, PAIRED
 from muxgcl.reproduce.paper import LABELS, TITLES
 from muxgcl.reproduce.readouts import AS_SET

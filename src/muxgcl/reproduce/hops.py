@@ -13,9 +13,9 @@ from muxgcl.reproduce.job import (
     CONTROLS,
     LEFT_OUT,
     READOUTS,
+    REPEATS,
     SAMPLED,
     Job,
-    settings_of,
 )
 from muxgcl.runs.auto import BENCHMARKS
 
@@ -23,7 +23,6 @@ OURS = "mux-hop"
 # searches have seeds 400 to 404 and splits 4000, tables seeds 0 to 9 and splits 0, the first look
 # (records/hops-first.jsonl) seeds 700 to 704 and splits 7000, earlier rules of `auto` those below
 FIRST_SEED, SPLIT_SEED = 710, 7100
-REPEATS = 2  # of k-means, a training seed
 BASELINES = ("cca-ssg", "ns4gc", "sgrl", "ggd", "signa", "blnn", "mvgrl")
 ABLATION, EXTRA = ("no-affinity", "no-multiplex"), ("inside", "no-dropout")
 VARIANTS_OF = {"ablation": ABLATION, "extra": EXTRA}
@@ -84,31 +83,20 @@ class Hops:
     def _jobs(self, method: str, dataset: str, variant: str, kind: str, seeds: int) -> list[Job]:
         if self.methods is not None and method not in self.methods:
             return []
-        epochs = self.epochs
-        full, job = (
-            Job(method=method, dataset=dataset, preset="best", variant=name, epochs=epochs)
-            for name in ("full", variant)
-        )
-        if settings_of(job.plan()) == settings_of(full.plan()):
-            variant = "full"
-        clustered = variant == "full" and kind != COMMITTEE
-        return [
-            Job(
-                kind=kind,
-                method=method,
-                dataset=dataset,
-                variant=variant,
-                preset="best",
-                protocol="holdout",
-                seed=seed,
-                splits=self.splits,
-                split_seed=SPLIT_SEED,
-                repeats=REPEATS if clustered else 0,
-                epochs=epochs,
-                members=self.seeds if kind == COMMITTEE else 1,
-            )
-            for seed in range(FIRST_SEED, FIRST_SEED + seeds)
-        ]
+        job = Job(
+            kind=kind,
+            method=method,
+            dataset=dataset,
+            variant=variant,
+            preset="best",
+            protocol="holdout",
+            splits=self.splits,
+            split_seed=SPLIT_SEED,
+            epochs=self.epochs,
+            members=self.seeds if kind == COMMITTEE else 1,
+        ).simplified()
+        repeats = REPEATS if job.variant == "full" and kind != COMMITTEE else 0
+        return [replace(job, seed=FIRST_SEED + k, repeats=repeats) for k in range(seeds)]
 
 
 def members_of(committee: Job) -> list[Job]:

@@ -29,6 +29,7 @@ LEFT_OUT = "auto"  # the variant with the settings that `auto` has when it must 
 SAMPLED = "sampled"  # the same with a sample of nodes a step, as on a CPU
 LARGEST_SAMPLE = 1024  # that any two cores are done with in minutes
 WALKS = ("node2vec", "deepwalk")
+REPEATS = 2  # of k-means, a training seed
 
 Overrides = dict[str, Any]
 
@@ -132,6 +133,11 @@ class Job:
         """What to train, with settings as the code has them now."""
         found = _plan(self.method, self.preset, self.dataset, self.variant, self.epochs)
         return replace(found, seed=self.seed)
+
+    def simplified(self) -> Self:
+        """The full method's job, where the variant changes no setting."""
+        full = replace(self, variant="full")
+        return full if settings_of(full.plan()) == settings_of(self.plan()) else self
 
     def identity(self) -> dict[str, Any]:
         """All that the outcome depends on, apart from the seed."""

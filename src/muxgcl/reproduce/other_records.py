@@ -19,7 +19,6 @@ from muxgcl.reproduce.table5 import TIMES, is_current
 READ = ("development", "report")  # which half's labels a line may say that it read
 KINDS = {  # of the lines in each file
     "any-graph": ("any graph",),
-    "best": ("parity",),
     "coverage": ("coverage",),
     "earlier": (SCORES, READOUTS, "method"),
     "engine": ("epoch", "kernel"),

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from muxgcl.evaluate import assign, development_hash
@@ -19,7 +18,8 @@ from muxgcl.nn.readout import Readout
 from muxgcl.reproduce.hops import members_of
 from muxgcl.reproduce.job import CONTROLS, READOUTS, Job
 from muxgcl.reproduce.training import Pending, facts_of, ready
-from muxgcl.reproduce.workers import Workers, score_splits
+from muxgcl.reproduce.workers import ScoringPool, score_splits
+from muxgcl.runs.committee import side_by_side
 from muxgcl.runs.control_scores import control_tables
 from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import commit, device_name, pick_device, versions
@@ -34,9 +34,9 @@ class Reader:
     """Trains and scores on one device; keeps the embeddings that a committee waits for."""
 
     def __init__(
-        self, workers: Workers, *, device: str, cache: Path | None, meanwhile: Callable[[], None]
+        self, pool: ScoringPool, *, device: str, cache: Path | None, meanwhile: Callable[[], None]
     ) -> None:
-        self.workers, self.device, self.cache, self.meanwhile = workers, device, cache, meanwhile
+        self.pool, self.device, self.cache, self.meanwhile = pool, device, cache, meanwhile
         self.awaited: set[Job] = set()
         self.kept: dict[Job, tuple[Tensor, dict[str, Any]]] = {}
 
@@ -76,7 +76,7 @@ class Reader:
             name: round(sum(each[name] for each in facts), 4) for name in ("epoch_ms", "seconds")
         }
         peak = max(each["peak_mib"] for each in facts)
-        return {AS_SET: torch.cat(tables, 1)}, facts[0] | together | {"peak_mib": peak}
+        return {AS_SET: side_by_side(tables)}, facts[0] | together | {"peak_mib": peak}
 
     def _controls(self, job: Job, graph: Graph) -> tuple[Tables, dict[str, Any]]:
         begin, device = time.perf_counter(), pick_device(self.device)
@@ -96,12 +96,12 @@ class Reader:
         device, table = pick_device(self.device), as_numpy(table)
         repeats = job.repeats if name == AS_SET or job.kind == CONTROLS else 0
         pieces = [
-            self.workers.submit(clusters_of, table, labels, seed, name) for seed in range(repeats)
+            self.pool.submit(clusters_of, table, labels, seed, name) for seed in range(repeats)
         ]
         splits = (labels, job.splits, job.split_seed, name)
         if device.type == "cuda":
             return [ready(scores_of(table, *splits, device=str(device))), *pieces]
-        return [self.workers.submit(scores_of, table, *splits), *pieces]
+        return [self.pool.submit(scores_of, table, *splits), *pieces]
 
 
 def readouts(method: Method, graph: Graph, *, several: bool) -> dict[str, Tensor]:
@@ -116,11 +116,13 @@ def readouts(method: Method, graph: Graph, *, several: bool) -> dict[str, Tensor
         "last": Readout("last", (), 0.0, before.last),
         "all": Readout("all", weights, 0.0, before.last),
     }
-    for name, other in others.items():
-        if vars(other) != vars(before):
-            method.readout = other  # type: ignore[assignment]
-            tables[name] = embed(method, graph)
-    method.readout = before
+    try:
+        for name, other in others.items():
+            if vars(other) != vars(before):
+                method.readout = other  # type: ignore[assignment]
+                tables[name] = embed(method, graph)
+    finally:
+        method.readout = before
     return tables
 
 

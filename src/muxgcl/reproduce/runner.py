@@ -20,7 +20,7 @@ from muxgcl.reproduce.job import COMMITTEE, SCORES, Job
 from muxgcl.reproduce.readouts import Reader
 from muxgcl.reproduce.records import Found, Record, RecordStore
 from muxgcl.reproduce.training import Pending, train_and_look, train_and_score
-from muxgcl.reproduce.workers import Workers
+from muxgcl.reproduce.workers import ScoringPool
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.scoring import labels_of
 from muxgcl.tensors import AnyData
@@ -63,7 +63,7 @@ class Runner:
         pick_device(self.device)  # a wrong name is refused before anything is opened
         with self.store.locked():
             groups = trainings(self.missing(jobs))
-            with Workers(self.workers) as workers, TemporaryDirectory() as scratch:
+            with ScoringPool(self.workers) as pool, TemporaryDirectory() as scratch:
                 pending: list[Pending] = []
 
                 def collect() -> None:
@@ -72,7 +72,7 @@ class Runner:
                         self._keep(one, outcome)
 
                 # affinities are made within the time that is recorded, then shared by variants
-                reader = Reader(workers, device=self.device, cache=Path(scratch), meanwhile=collect)
+                reader = Reader(pool, device=self.device, cache=Path(scratch), meanwhile=collect)
                 for group in groups:
                     if group[0].kind == COMMITTEE:
                         reader.expect(group[0])
@@ -81,7 +81,7 @@ class Runner:
                         outcome.left += group
                         continue
                     try:
-                        pending += self._train(group, workers, reader, collect)
+                        pending += self._train(group, pool, reader, collect)
                     except Exception as error:  # one method's fault must not cost the others
                         self._fail(group, error, outcome)
                     collect()
@@ -97,7 +97,7 @@ class Runner:
     def _train(
         self,
         group: list[Job],
-        workers: Workers,
+        pool: ScoringPool,
         reader: Reader,
         collect: Callable[[], None],
     ) -> list[Pending]:
@@ -107,7 +107,7 @@ class Runner:
         how: dict[str, Any] = {"device": self.device, "cache": cache_folder(), "meanwhile": collect}
         if group[0].kind != SCORES:
             return train_and_look(group, graph, **how)
-        return train_and_score(group, graph, labels, workers, **how)
+        return train_and_score(group, graph, labels, pool, **how)
 
     def _graph(self, name: str) -> tuple[Graph, Labels]:
         """A graph on its device, opened once; one that cannot be opened is not tried again."""

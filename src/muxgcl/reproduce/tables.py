@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from muxgcl.evaluate import Summary, summarise
 from muxgcl.reproduce import numbers
-from muxgcl.reproduce.artefacts import CHIEF, CLUSTERED, CONTROLS, REPEATS, Scope
+from muxgcl.reproduce.artefacts import CHIEF, CLUSTERED, CONTROLS, Scope
+from muxgcl.reproduce.job import REPEATS
 from muxgcl.reproduce.numbers import DASH, PAIRED
 from muxgcl.reproduce.paper import LABELS, TABLE1, TABLE2, TITLES
 from muxgcl.reproduce.records import Found

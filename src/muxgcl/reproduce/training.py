@@ -22,7 +22,7 @@ from muxgcl.reproduce.proposition import bounds
 from muxgcl.reproduce.records import Record, make_record
 from muxgcl.reproduce.soft_negatives import soft_negatives
 from muxgcl.reproduce.workers import (
-    Workers,
+    ScoringPool,
     score_assignment,
     score_clusters,
     score_epoch,
@@ -63,7 +63,7 @@ def train_and_score(
     jobs: Sequence[Job],
     graph: Graph,
     labels: np.ndarray[Any, np.dtype[Any]],
-    workers: Workers,
+    pool: ScoringPool,
     *,
     device: str,
     cache: Path | None,
@@ -77,7 +77,7 @@ def train_and_score(
     def observe(epoch: int, z: torch.Tensor) -> None:
         for pending in selected:
             given = (z.numpy(), labels, pending.job.split_seed, epoch)
-            pending.pieces.append(workers.submit(score_epoch, *given))
+            pending.pieces.append(pool.submit(score_epoch, *given))
 
     fitted = fit(
         plan,
@@ -97,9 +97,9 @@ def train_and_score(
         job, pending.facts = pending.job, facts_of(fitted)
         if job.protocol != "paper":
             given = (job.splits, job.split_seed, job.protocol)
-            pending.pieces = [workers.submit(score_splits, z, labels, *given)]
+            pending.pieces = [pool.submit(score_splits, z, labels, *given)]
             pending.pieces += [
-                workers.submit(score_clusters, z, labels, repeat, job.protocol)
+                pool.submit(score_clusters, z, labels, repeat, job.protocol)
                 for repeat in range(job.repeats)
             ]
             if job.repeats and own is not None:

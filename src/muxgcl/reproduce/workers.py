@@ -15,6 +15,7 @@ from concurrent.futures import (
 from typing import Any, Self
 
 import numpy as np
+from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
 from muxgcl.evaluate import PaperProtocol, cluster, compare, development_hash, holdout
@@ -24,11 +25,11 @@ from muxgcl.shapes import Array
 AHEAD = 3  # pieces of work a worker that may wait: embeddings take memory
 
 
-class Workers:
+class ScoringPool:
     """A pool of processes; with none of them, work is done at once in this one."""
 
     def __init__(self, count: int) -> None:
-        cores = max(1, (os.cpu_count() or 1) // max(count, 1))
+        cores = max(1, cpu_count() // max(count, 1))
         self.most = AHEAD * count
         self.pool: Executor | None = None
         self.waiting: set[Future[Any]] = set()

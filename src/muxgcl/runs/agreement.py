@@ -12,13 +12,10 @@ $R_2$; where features are mostly noise it is a hundredth of it, since averages o
 what single rows lose (records/noise.jsonl).
 """
 
-from typing import Any
-
 import numpy as np
-from scipy import sparse
 
 from muxgcl.graph import Graph
-from muxgcl.runs.scipy_tables import features_table, scipy_rows
+from muxgcl.runs.scipy_tables import dense, features_table, scipy_rows
 from muxgcl.shapes import Array
 
 NODES, COLUMNS = 8192, 2048  # that are looked at, at most
@@ -42,7 +39,7 @@ def agreement(graph: Graph, hops: int, seed: int = 0) -> tuple[float, float] | N
         reach = propagation[nodes[some]]
         for _ in range(hops - 1):
             reach = reach @ propagation
-        near[some], far[some] = (_dense(t[:, columns]) for t in (table[nodes[some]], reach @ table))
+        near[some], far[some] = (dense(t[:, columns]) for t in (table[nodes[some]], reach @ table))
     places = [chance.permutation(len(columns)) for _ in range(HALVINGS)]
     halvings = [np.array_split(place, 2) for place in places]
     return _alike(near, halvings), _alike(far, halvings)
@@ -56,10 +53,6 @@ def _alike(table: Array, halvings: list[list[Array]]) -> float:
         size = _shared(one, one) * _shared(two, two)
         found.append(_shared(one, two) / size**0.5 if size > 0 else 0.0)
     return float(np.mean(found))
-
-
-def _dense(table: Any) -> Array:
-    return np.asarray(table.toarray() if sparse.issparse(table) else table)
 
 
 def _centred(table: Array) -> Array:

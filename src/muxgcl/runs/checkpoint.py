@@ -45,7 +45,7 @@ def checkpoint_of(run: Run, plan: Plan) -> tuple[dict[str, Tensor], int]:
     return tensors, epoch
 
 
-def go_on(trainer: Trainer, run: Run, plan: Plan) -> None:
+def resume_from(trainer: Trainer, run: Run, plan: Plan) -> None:
     """Resume a trainer from its run's checkpoint, every tensor of which must fit."""
     tensors, epoch = checkpoint_of(run, plan)
     for name, here in trainer.state().items():
@@ -65,7 +65,7 @@ def go_on(trainer: Trainer, run: Run, plan: Plan) -> None:
         raise UserError(f"{run.checkpoint_file} is damaged: {reason}") from None
 
 
-class Keeper:
+class CheckpointWriter:
     """Writes metrics at each block and a checkpoint every few seconds."""
 
     def __init__(

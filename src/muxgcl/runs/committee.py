@@ -93,7 +93,7 @@ def fit_members(
     table = side_by_side(tables)
     output = output_map(plan, table, members[0].graph.device)
     committee = Committee(tuple(member.method for member in members), output)
-    return committee, mapped(table, output), together(members)
+    return committee, mapped(table, output), total_cost(members)
 
 
 def output_map(plan: Plan, table: Scale, device: torch.device) -> Map | None:
@@ -126,7 +126,7 @@ def check_output(plan: Plan, ready: Ready) -> None:
     check_width(plan.output_width, columns)
 
 
-def together(members: Sequence[Fitted]) -> Fitted:
+def total_cost(members: Sequence[Fitted]) -> Fitted:
     """What the members took: times added up, the largest peak, the mean of losses and epochs."""
     first = members[0]
     if len(members) == 1:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from muxgcl.evaluate import named
+from muxgcl.evaluate import nodes_in
 from muxgcl.evaluate.controls import MAJORITY, UNTRAINED, each_feature_control, majority
 from muxgcl.graph import Graph
 from muxgcl.runs.embedding import embed_blocks, gathered, picked_rows
@@ -41,7 +41,7 @@ def score_controls(
     asked = {name: splits_of(data, name, splits, split_seed) for name in protocols}
     rows = None
     if asked and graph.num_nodes * graph.num_features > LARGE:
-        rows = named(part for parts in asked.values() for part in parts[:LARGE_SPLITS])
+        rows = nodes_in(part for parts in asked.values() for part in parts[:LARGE_SPLITS])
     for name, table in each_control(plan, graph, rows):
         large = rows is not None or table.shape[0] * table.shape[1] > LARGE
         found, _ = score(

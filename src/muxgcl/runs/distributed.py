@@ -23,7 +23,7 @@ from muxgcl.graph import Graph, fingerprint, graph_fingerprint
 from muxgcl.kernels.ring import LostWorker, Workers
 from muxgcl.methods import METHODS, Method
 from muxgcl.runs.loop import Trainer
-from muxgcl.runs.plan import Plan
+from muxgcl.runs.plan import Plan, methods_with
 
 TIMEOUT = 600.0  # seconds that a worker waits for the others, at the start and later
 BEAT = 10.0  # seconds after which worker 0 tells those that wait for it that it is at work
@@ -177,8 +177,9 @@ def check(workers: Workers, plan: Plan, graph: Graph) -> None:
     same(workers, {"graph": graph_fingerprint(graph)})
     kind = METHODS[plan.method]
     if not kind.divides:
-        able = ", ".join(name for name, kind in METHODS.items() if kind.divides)
-        raise UserError(f"{plan.method} cannot be divided among workers; these can: {able}")
+        raise UserError(
+            f"{plan.method} cannot be divided among workers; these can: {methods_with('divides')}"
+        )
     nodes = min(plan.anchors or graph.num_nodes, graph.num_nodes)
     if workers.world > nodes:
         what = "anchors" if plan.anchors else "nodes"

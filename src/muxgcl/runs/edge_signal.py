@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from muxgcl.graph import Graph
-from muxgcl.runs.scipy_tables import edges_of, features_table
+from muxgcl.runs.scipy_tables import dense, edges_of, features_table
 from muxgcl.shapes import Array
 
 NODES = 4096  # that are looked at, at most
@@ -102,7 +102,7 @@ def _narrow(table: Any, chance: np.random.Generator) -> Array:
     """A dense table of no more than so many columns."""
     if table.shape[1] > COLUMNS:
         table = table @ chance.standard_normal((table.shape[1], COLUMNS)).astype(np.float32)
-    return np.asarray(table.toarray() if sparse.issparse(table) else table)
+    return dense(table)
 
 
 def _matrix(edges: Array, nodes: int) -> Any:

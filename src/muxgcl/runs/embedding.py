@@ -24,26 +24,33 @@ def embed(method: Method, graph: Graph) -> Tensor:
 
 
 def embed_blocks(method: Method, graph: Graph) -> Iterator[Tensor]:
-    """The same in blocks of rows, from the first node on: one is in memory at a time."""
+    """The embedding in blocks of rows, from the first node on: one is in memory at a time.
+
+    However it ends, the method is left in the mode (training or evaluation) that it was in.
+    """
+    training = method.training
     method.eval()
-    with torch.no_grad():
-        blocks = iter(method.embed_blocks(graph))
-    while True:
-        with torch.no_grad():  # not around the `yield`: it would hold in the caller, too
-            block = next(blocks, None)
-        if block is None:
-            break
-        wrong = int((~torch.isfinite(block)).any(1).sum())
-        if wrong:
-            advice = (
-                "a smaller lr, or smaller features," if method.trainable else "smaller features"
-            )
-            raise NonFiniteEmbedding(
-                f"the embedding is NaN or infinity at {wrong:,} of {graph.num_nodes:,} nodes; "
-                f"{advice} usually helps"
-            )
-        yield block.float().cpu()
-    method.train()
+    try:
+        with torch.no_grad():
+            blocks = iter(method.embed_blocks(graph))
+        while True:
+            with torch.no_grad():  # not around the `yield`: it would hold in the caller, too
+                block = next(blocks, None)
+            if block is None:
+                break
+            _check_finite(block, method, graph)
+            yield block.float().cpu()
+    finally:
+        method.train(training)
+
+
+def _check_finite(block: Tensor, method: Method, graph: Graph) -> None:
+    if wrong := int((~torch.isfinite(block)).any(1).sum()):
+        advice = "a smaller lr, or smaller features," if method.trainable else "smaller features"
+        raise NonFiniteEmbedding(
+            f"the embedding is NaN or infinity at {wrong:,} of {graph.num_nodes:,} nodes; "
+            f"{advice} usually helps"
+        )
 
 
 def gathered(blocks: Iterable[Tensor], rows: int) -> Tensor:
@@ -68,7 +75,7 @@ def picked_rows(blocks: Iterable[Tensor], rows: Int[np.ndarray, " m"]) -> Iterat
         start += len(block)
 
 
-def collapsed(table: Tensor) -> str | None:
+def collapse_warning(table: Tensor) -> str | None:
     """A warning where the embedding of every node is the same; None where nodes differ."""
     if len(table) < 2:
         return None

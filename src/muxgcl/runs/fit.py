@@ -19,7 +19,7 @@ from muxgcl.kernels import resolve
 from muxgcl.kernels.ring import Workers
 from muxgcl.methods import Method
 from muxgcl.runs import distributed
-from muxgcl.runs.checkpoint import Keeper, go_on
+from muxgcl.runs.checkpoint import CheckpointWriter, resume_from
 from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import device_name, peak_memory, pick_device
 from muxgcl.runs.folder import Run
@@ -197,21 +197,12 @@ def train(
             else:
                 distributed.prepare(workers, method, graph)
         if not method.trainable:
-            if run is not None:
-                if start is not None:
-                    start()
-                facts = {"epoch": 0, "method": method.name, "seed": plan.seed}
-                run.save_checkpoint(method_state(method), **facts)
-            return Fitted(method, graph, None, 0.0, 0.0, 0.0, device_name(device), ready.backend)
+            return _untrained(ready, run, start)
         tf32 = not plan.backend.endswith("/fp32")
         rounds, capture = plan.rounds(graph), plan.capture
         trainer = Trainer(method, graph, plan.train, capture=capture, tf32=tf32, rounds=rounds)
-        before: list[dict[str, Any]] = []  # of an earlier stretch of this run
         with distributed.all_succeed(workers):
-            if run is not None and resume and run.checkpoint_file.is_file():
-                go_on(trainer, run, plan)
-            if run is not None and start is None:
-                before = run.keep_metrics(trainer.epoch)
+            before = _epochs_before(trainer, run, plan, resume=resume, fresh=start is not None)
         if workers is not None:
             distributed.start_alike(workers, trainer)
             trainer.sum_up = partial(distributed.sum_up, workers, method)
@@ -221,23 +212,23 @@ def train(
         loss = before[-1]["loss"] if before else None
         listen = run is not None or workers is not None
         with peak_memory(device) as peak, _stop_requests(listen, on_stop) as stop:
-            keeper = Keeper(trainer, run, plan.seed, start)
+            writer = CheckpointWriter(trainer, run, plan.seed, start)
             for block in trainer.blocks(observe_from):
                 times += [epoch.seconds for epoch in block]
                 loss = block[-1].loss
                 if observe is not None and trainer.epoch > (observe_from or 0):
                     observe(trainer.epoch, embed(method, graph))  # before a checkpoint counts it
-                keeper.keep(block)
+                writer.keep(block)
                 if on_block is not None:
                     on_block(block)
                 if workers is not None:
                     stop.number = distributed.largest(workers, stop.number or 0) or None
                     distributed.check_weights(workers, trainer)
                 if stop.number is not None and trainer.epoch < plan.train.epochs:
-                    keeper.save()
-                    told = f"stopped after epoch {trainer.epoch} of {plan.train.epochs}"
-                    raise Stopped(told, stop.number)
-            keeper.save()
+                    writer.save()
+                    message = f"stopped after epoch {trainer.epoch} of {plan.train.epochs}"
+                    raise Stopped(message, stop.number)
+            writer.save()
     return Fitted(
         method,
         graph,
@@ -248,6 +239,31 @@ def train(
         device_name(device),
         ready.backend,
     )
+
+
+def _untrained(ready: Ready, run: Run | None, start: Callable[[], None] | None) -> Fitted:
+    """A method that has nothing to train; its folder holds a checkpoint of epoch 0 all the same."""
+    method, seed = ready.method, ready.plan.seed
+    if run is not None:
+        if start is not None:
+            start()
+        run.save_checkpoint(method_state(method), epoch=0, method=method.name, seed=seed)
+    device = device_name(ready.graph.device)
+    return Fitted(method, ready.graph, None, 0.0, 0.0, 0.0, device, ready.backend)
+
+
+def _epochs_before(
+    trainer: Trainer, run: Run | None, plan: Plan, *, resume: bool, fresh: bool
+) -> list[dict[str, Any]]:
+    """Resume a trainer where its run has a checkpoint; the metrics of the epochs up to there.
+
+    A fresh run has none: what is in the folder belongs to the run that it will replace.
+    """
+    if run is None:
+        return []
+    if resume and run.checkpoint_file.is_file():
+        resume_from(trainer, run, plan)
+    return [] if fresh else run.keep_metrics(trainer.epoch)
 
 
 @dataclass(slots=True)

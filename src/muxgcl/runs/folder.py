@@ -106,7 +106,7 @@ class Run:
         for name in reversed(FILES):
             (self.path / name).unlink(missing_ok=True)
 
-    def foreign(self) -> str | None:
+    def foreign_entry(self) -> str | None:
         """A file or folder that no run has written: without a config.toml of ours, any is."""
         if self.exists:
             return None if self._is_ours() else self.config_file.name

@@ -1,12 +1,12 @@
 """All that determines a run apart from the graph, and the method that follows from it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from muxgcl.errors import UserError
+from muxgcl.errors import UserError, unknown_name
 from muxgcl.graph import Graph
 from muxgcl.io.safety import check_size
 from muxgcl.kernels import Backend, Chooser, Sampling
@@ -15,7 +15,7 @@ from muxgcl.runs import auto
 from muxgcl.runs.auto import Choice
 from muxgcl.runs.environment import commit, versions
 from muxgcl.runs.loop import Capture
-from muxgcl.runs.settings import TrainConfig, convert, hints, preset, split_settings, unknown_name
+from muxgcl.runs.settings import TrainConfig, convert, hints, preset, split_settings
 
 SEEDS = 1 << 63
 MOST = 10_000_000  # of anything that a setting counts
@@ -33,6 +33,11 @@ FORMER: dict[str, dict[str, Any]] = {
         "fanout": 0,
     }
 }
+# what a plan takes from the table [run] of a run folder's config.toml
+SCALARS = (
+    *("method", "preset", "dataset", "seed", "device", "backend", "capture"),
+    *("members", "output_width", "anchors", "keys"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +75,9 @@ class Plan:
                 f"output_width must be at least 1, or 0 for all columns, got {self.output_width}"
             )
         if self.sampling and not find_method(self.method).samples:
-            able = ", ".join(name for name, kind in METHODS.items() if kind.samples)
             raise UserError(
-                f"{self.method} has no sampled contrast (anchors, keys); these have one: {able}"
+                f"{self.method} has no sampled contrast (anchors, keys); these have one: "
+                f"{methods_with('samples')}"
             )
 
     @property
@@ -155,7 +160,7 @@ class Plan:
         for name in ("method", "preset", "dataset"):
             if name not in run:
                 raise UserError(f"config.toml: run.{name} is missing")
-        known = {f.name: run[f.name] for f in fields(cls) if run.get(f.name) is not None}
+        known = {name: run[name] for name in SCALARS if run.get(name) is not None}
         if device is not None:
             known["device"] = device
         try:
@@ -168,7 +173,7 @@ class Plan:
             raise UserError(f"config.toml: {error}") from None
 
     def of_members(self) -> list["Plan"]:
-        """One plan a member, each of them one seed further."""
+        """One plan per member; seeds count up."""
         return [
             replace(self, seed=self.seed + k, members=1, output_width=None)
             for k in range(self.members)
@@ -190,7 +195,7 @@ class Plan:
 
 
 def check_names(method: str, values: Mapping[str, Any]) -> None:
-    """Tell of a setting that other methods have."""
+    """Raise an error that names the methods with this setting."""
     own = {*hints(TrainConfig), *hints(find_method(method).Config)}
     for name in [name for name in values if name not in own]:
         if others := [one for one, kind in METHODS.items() if name in hints(kind.Config)]:
@@ -205,6 +210,11 @@ def find_method(name: str) -> type[Method]:
     if name not in METHODS:
         raise UserError(unknown_name("method", name, METHODS))
     return METHODS[name]
+
+
+def methods_with(ability: Literal["samples", "kinds", "divides"]) -> str:
+    """The names of the methods that can do something, separated by commas."""
+    return ", ".join(name for name, kind in METHODS.items() if getattr(kind, ability))
 
 
 def build(
@@ -238,10 +248,9 @@ def check_plan(plan: Plan, graph: Graph) -> None:
 
 def _check_kinds(plan: Plan, graph: Graph) -> None:
     if graph.kinds is not None and not find_method(plan.method).kinds:
-        able = ", ".join(name for name, kind in METHODS.items() if kind.kinds)
         raise UserError(
             f"{plan.method} supports neither directed edges nor types of edges (--directed, "
-            f"--edge-type); {able} does"
+            f"--edge-type); {methods_with('kinds')} does"
         )
 
 

@@ -23,6 +23,11 @@ def scipy_rows(matrix: Csr) -> Any:
     return sparse.csr_array((matrix.value.cpu().numpy(), *places), shape=shape)
 
 
+def dense(table: Any) -> Array:
+    """A table of numpy's or scipy's as numpy's."""
+    return np.asarray(table.toarray() if sparse.issparse(table) else table)
+
+
 def edges_of(graph: Graph) -> Array:
     """Edges without self-loops, [2, e], in both directions."""
     adjacency = graph.adjacency

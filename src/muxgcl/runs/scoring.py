@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -12,13 +12,13 @@ from muxgcl.evaluate import (
     ClusteringResult,
     ProbeResult,
     Split,
-    among,
     check_parts,
     cluster,
-    cut,
     holdout_splits,
     probe,
     public_splits,
+    reindexed,
+    subsampled,
 )
 from muxgcl.evaluate.development import report_labels
 from muxgcl.evaluate.probe import COUNTED, STRENGTHS
@@ -27,7 +27,8 @@ from muxgcl.io.safety import check_size
 from muxgcl.shapes import Array
 from muxgcl.tensors import AnyData
 
-PROTOCOLS = ("holdout", "holdout-all", "public", "paper")
+Protocol = Literal["holdout", "holdout-all", "public", "paper"]
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 MOST_SPLITS = 10_000
 PROBE_WIDTH = 512  # of an embedding, as far as memory is reckoned before there is one
 REPEATS = 5  # independent runs of k-means
@@ -89,7 +90,7 @@ def check_scoring(
 
 def _about_sample(split: Split, protocol: str) -> list[str]:
     """How many nodes a probe looks at, where that is not all of them."""
-    sizes = [[len(part) for part in (s.train, s.val, s.test)] for s in (split, cut(split))]
+    sizes = [[len(part) for part in (s.train, s.val, s.test)] for s in (split, subsampled(split))]
     if sizes[0] == sizes[1] or protocol == "paper":
         return []
     shown = " + ".join(f"{few:,} of {all_:,}" for all_, few in zip(*sizes, strict=True))
@@ -113,7 +114,7 @@ def _check_classes(y: Array) -> list[str]:
 
 def splits_of(data: AnyData, protocol: str, count: int, seed: int) -> list[Split]:
     """The splits of a protocol that needs the final embedding only; of a large graph, a sample."""
-    return [cut(split) for split in _whole_splits(data, protocol, count, seed)]
+    return [subsampled(split) for split in _whole_splits(data, protocol, count, seed)]
 
 
 def _whole_splits(data: AnyData, protocol: str, count: int, seed: int) -> list[Split]:
@@ -166,7 +167,7 @@ def score(
         if protocol == "paper":
             continue
         parts = splits_of(data, protocol, splits, split_seed)
-        parts = parts if rows is None else [among(part, rows) for part in parts]
+        parts = parts if rows is None else [reindexed(part, rows) for part in parts]
         result = probe(z, y, parts, device=device)
         scores[protocol] = probe_dict(result, split_seed, labels)
         confusion = result.confusion if confusion is None else confusion

@@ -5,14 +5,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from muxgcl.errors import UserError
+from muxgcl.errors import UserError, unknown_name
 
 T = TypeVar("T")
 MOST_EPOCHS = 100_000_000  # a year and more of the shortest ones
@@ -190,30 +189,16 @@ def _describe(hint: Any) -> str:
     return {int: "a whole number", float: "a number", bool: "true or false"}.get(hint, "text")
 
 
-def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
-    """One line that names the nearest known names, or all of them."""
-    known = list(known)
-    name = name if len(name) <= 60 else name[:60] + "..."
-    near = get_close_matches(name, known, n=3, cutoff=0.5)
-    advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
-    return f"unknown {what} {name!r}; {advice}"
-
-
-def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """Tables of plain values as TOML text; what is None is left out."""
-    return _dumps({title: _without_none(table) for title, table in tables.items()})
-
-
-def settings_toml(table: Mapping[str, Any]) -> str:
-    """One flat table as TOML text; what is None is left out."""
-    return _dumps(_without_none(table))
-
-
-def _dumps(table: dict[str, Any]) -> str:
+def to_toml(table: Mapping[str, Any]) -> str:
+    """A table, or tables in one, as TOML text; what is None is left out."""
     import tomli_w  # only where something is written
 
-    return tomli_w.dumps(table)
+    return tomli_w.dumps(_without_none(table))
 
 
 def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in table.items() if value is not None}
+    return {
+        key: _without_none(value) if isinstance(value, Mapping) else value
+        for key, value in table.items()
+        if value is not None
+    }

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from muxgcl.errors import UserError
+from muxgcl.errors import UserError, reason_of
 from muxgcl.evaluate import Verdict, summarise, verdict
 from muxgcl.evaluate.verdict import DEVELOPMENT
 from muxgcl.graph import Graph, graph_fingerprint
@@ -34,6 +34,7 @@ class Outcome:
     settings: dict[str, Any]  # of training and method, all of them
     method: str
     controls: dict[str, list[float]] = field(default_factory=dict)  # by labels: by name and split
+    no_controls: str | None = None  # why they could not be scored
 
     @property
     def scores(self) -> dict[str, Any]:
@@ -138,7 +139,7 @@ def tune(
     if best is None:
         raise UserError(f"all {len(tried)} trials failed, the last one because {tried[-1].failure}")
     plan = plan_at(best.point)
-    return Outcome(tried, best, _settings(plan), method, _controls(measure, plan))
+    return Outcome(tried, best, _settings(plan), method, *_controls(measure, plan))
 
 
 def _measured(
@@ -161,12 +162,15 @@ def _part(values: list[float]) -> dict[str, Any]:
     }
 
 
-def _controls(measure: Measure, plan: Plan) -> dict[str, list[float]]:
-    """What needs no training, where labels judge; a failure there must not cost the search."""
+def _controls(measure: Measure, plan: Plan) -> tuple[dict[str, list[float]], str | None]:
+    """Scores of what needs no training, where labels judge, or why there are none.
+
+    A failure there must not cost the search.
+    """
     try:
-        return measure.controls(plan) if isinstance(measure, ByLabels) else {}
-    except (UserError, MemoryError, RuntimeError, ValueError):
-        return {}
+        return (measure.controls(plan) if isinstance(measure, ByLabels) else {}), None
+    except (UserError, MemoryError, RuntimeError, ValueError) as error:
+        return {}, reason_of(error)
 
 
 def best_of(tried: list[Tried]) -> Tried | None:

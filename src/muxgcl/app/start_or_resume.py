@@ -33,7 +33,7 @@ class Start:
             self.done = True
 
 
-def as_begun(run: Run, plan: Plan, *, exact: bool, given: Collection[str] = ()) -> Plan:
+def with_original_sample(run: Run, plan: Plan, *, exact: bool, given: Collection[str] = ()) -> Plan:
     """The plan with the sample that the run was begun with, unless another is asked for.
 
     The settings that came with such a sample are taken over, too, but for those in `given`.
@@ -52,7 +52,7 @@ def as_begun(run: Run, plan: Plan, *, exact: bool, given: Collection[str] = ()) 
     return replace(plan, settings=replace(plan.settings, **changes))
 
 
-def width_as_begun(run: Run, plan: Plan, asked: int | None) -> Plan:
+def with_original_width(run: Run, plan: Plan, asked: int | None) -> Plan:
     """The plan without its default width, where the run was begun without one.
 
     So a width that nobody asks for changes no embedding.
@@ -70,7 +70,7 @@ def refuse_foreign(run: Run) -> None:
     """Leave a folder alone that holds other things, and a file."""
     if run.path.is_file():
         raise UserError(f"{run.path} is a file; expected a folder")
-    if (other := run.foreign()) is not None:
+    if (other := run.foreign_entry()) is not None:
         raise UserError(
             f"{run.path} is not empty and holds no run (there is {other}): "
             "name a new folder with --out"

@@ -1,6 +1,5 @@
 """What an estimator has learned, as a run folder: written, and read back."""
 
-import json
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -9,12 +8,11 @@ from typing import Any
 
 import torch
 
-from muxgcl.app.begin import refuse_foreign
-from muxgcl.app.kept import save_graph, save_nodes
+from muxgcl.app.folder_graph import save_encoding, save_graph, save_nodes
+from muxgcl.app.start_or_resume import refuse_foreign
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.encode import Encoding
-from muxgcl.io.files import write_text
 from muxgcl.io.load import Loaded
 from muxgcl.io.safety import check_size
 from muxgcl.io.save import check_numbers
@@ -83,9 +81,7 @@ def save_trained(
             one.save_checkpoint(method_state(method), **facts)
         run.save_output_map(trained.committee.output)
         run.save_embeddings(trained.ids, torch.from_numpy(trained.embedding))
-        encoding = trained.encoding
-        if encoding is not None and (encoding.numbers or encoding.categories):
-            write_text(run.encoding_file, json.dumps(encoding.as_dict()) + "\n")
+        save_encoding(run, trained.encoding)
         if loaded is not None:
             save_nodes(run, loaded)
             save_graph(run, loaded)

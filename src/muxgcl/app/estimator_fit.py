@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from muxgcl.app.arguments import OnEpoch, RandomState, as_graph, draw_seed, sizes_of
-from muxgcl.app.begin import graph_facts
 from muxgcl.app.budget import Budget, budget, samples_by_default
-from muxgcl.app.saved import Trained
+from muxgcl.app.estimator_folder import Trained
+from muxgcl.app.start_or_resume import graph_facts
 from muxgcl.graph import Graph
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import fit_members, with_output
 from muxgcl.runs.distributed import agree, all_succeed, callers_workers, from_first
-from muxgcl.runs.embedding import collapsed
+from muxgcl.runs.embedding import collapse_warning
 from muxgcl.runs.environment import limit_threads
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan, find_method
@@ -75,7 +75,7 @@ def learn(graph: Any, wanted: Wanted) -> Trained:
             on_prepare=on_prepare,
             workers=workers if find_method(plan.method).divides else None,
         )
-    if (told := collapsed(embedding)) is not None:
+    if (told := collapse_warning(embedding)) is not None:
         warnings.warn(told, stacklevel=3)
     ids = np.arange(prepared.num_nodes) if loaded is None else loaded.ids
     facts = graph_facts(prepared, () if loaded is None else loaded.notes)

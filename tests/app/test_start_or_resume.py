@@ -11,16 +11,16 @@ from stage_cases import begun, plan_of, ready_of
 
 import muxgcl
 from muxgcl import RunOptions, UserError
-from muxgcl.app.begin import (
-    as_begun,
+from muxgcl.app.source import Source
+from muxgcl.app.start_or_resume import (
     begin,
     check_kinds,
     graph_facts,
     observed_so_far,
     refuse_foreign,
-    width_as_begun,
+    with_original_sample,
+    with_original_width,
 )
-from muxgcl.app.source import Source
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import planted
 from muxgcl.io.load import Loaded
@@ -176,16 +176,16 @@ def test_a_resumed_plan_takes_the_sample_that_the_run_was_begun_with(
     loaded: Loaded, tmp_path: Path
 ) -> None:
     run, plan = Run(tmp_path / "run"), plan_of()
-    assert as_begun(run, plan, exact=False) == plan  # nothing is there
+    assert with_original_sample(run, plan, exact=False) == plan  # nothing is there
     begun(run, ready_of(loaded, anchors=8, keys=16), loaded)
-    taken = as_begun(run, plan, exact=False)
+    taken = with_original_sample(run, plan, exact=False)
     assert (taken.anchors, taken.keys) == (8, 16)
-    assert as_begun(run, plan, exact=True) == plan
+    assert with_original_sample(run, plan, exact=True) == plan
     assert taken.settings == plan.settings
     asked = plan_of(anchors=4)
-    assert as_begun(run, asked, exact=False) == asked
+    assert with_original_sample(run, asked, exact=False) == asked
     other = Plan.make("dgi", "quick", device="cpu")
-    assert as_begun(run, other, exact=False) == other
+    assert with_original_sample(run, other, exact=False) == other
 
 
 def test_a_resumed_plan_takes_the_settings_that_its_sample_brought(
@@ -197,9 +197,9 @@ def test_a_resumed_plan_takes_the_settings_that_its_sample_brought(
     brought = replace(plan.settings, norm="batch", drop_edges=(0.7, 0.7), fanout=5)
     sampled = replace(plan, anchors=8, keys=8, settings=brought)
     begun(run, make_ready(sampled, graph), loaded)
-    assert as_begun(run, plan, exact=False) == sampled
-    assert as_begun(run, plan, exact=False, given=["fanout"]).settings.fanout == 0
-    assert as_begun(run, plan, exact=True) == plan
+    assert with_original_sample(run, plan, exact=False) == sampled
+    assert with_original_sample(run, plan, exact=False, given=["fanout"]).settings.fanout == 0
+    assert with_original_sample(run, plan, exact=True) == plan
 
 
 @pytest.mark.parametrize(
@@ -221,10 +221,10 @@ def test_a_resumed_plan_has_the_default_width_where_the_run_has_it(
 ) -> None:  # fmt: skip
     run = Run(tmp_path / "run")
     plan = plan_of(members=now, output_width=default)
-    assert width_as_begun(run, plan, None) is plan  # there is no run
+    assert with_original_width(run, plan, None) is plan  # there is no run
     begun(run, ready_of(loaded, members=members, output_width=width), loaded)
-    assert width_as_begun(run, plan, None) == replace(plan, output_width=want)
-    assert width_as_begun(run, plan, 5) is plan
+    assert with_original_width(run, plan, None) == replace(plan, output_width=want)
+    assert with_original_width(run, plan, 5) is plan
 
 
 def test_a_folder_of_other_things_is_refused_and_one_of_ours_is_not(

@@ -12,9 +12,9 @@ from typing import Any
 from muxgcl.errors import UserError
 from muxgcl.io.edges import EdgeList
 from muxgcl.io.matrices import nodes_in_order
-from muxgcl.io.memory import read_adjacency, read_edge_index
 from muxgcl.io.nodes import NodeTable, no_numbers
 from muxgcl.io.npz import Npz
+from muxgcl.io.objects import read_adjacency, read_edge_index
 from muxgcl.io.safety import listed
 
 

@@ -52,10 +52,10 @@ def _write_nodes(run: Run, arrays: dict[str, Any]) -> None:
     write_atomically(run.nodes_file, lambda file: np.savez_compressed(file, **arrays))
 
 
-def save_encoding(run: Run, loaded: Loaded) -> None:
+def save_encoding(run: Run, encoding: Encoding | None) -> None:
     """How columns became features, so that a later graph's become the same ones."""
-    if loaded.encoding.numbers or loaded.encoding.categories:
-        write_text(run.encoding_file, json.dumps(loaded.encoding.as_dict()) + "\n")
+    if encoding is not None and (encoding.numbers or encoding.categories):
+        write_text(run.encoding_file, json.dumps(encoding.as_dict()) + "\n")
 
 
 def save_graph(run: Run, loaded: Loaded) -> None:
