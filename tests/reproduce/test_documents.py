@@ -26,7 +26,9 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
 from muxgcl.io.schema import read_lines
-from muxgcl.reproduce.artefacts import Scope
+from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
+from muxgcl.reproduce.check import HALVES
+from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES
 from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.render import render, write_figure
 
@@ -247,6 +249,47 @@ def test_every_file_of_records_is_described() -> None:
         if f"`{file.name}`" not in described and not file.name.endswith("-search.jsonl")
     ]
     assert missing == []
+
+
+def looked_at() -> list[str]:
+    """The rows of evaluation.md on what was seen of the report half's labels."""
+    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    section = page.split("### What was looked at")[1].split("\n###")[0]
+    return [line for line in section.splitlines() if line.startswith("| ")][2:]
+
+
+def test_every_record_that_read_other_labels_than_the_development_halfs_is_told() -> None:
+    told = "\n".join(looked_at())
+    untold = {
+        file.name
+        for file in (ROOT / "records").glob("*.jsonl")
+        for row in read_lines(file)
+        if row.get("dataset") in HALVES
+        and {"accuracy", "accuracies", "result", "cases", "validation"} & row.keys()
+        and row.get("kind") not in (SIMILARITIES, SOFT_NEGATIVES, BOUNDS)
+        and row.get("labels") != "development"
+        and f"`records/{file.name}`" not in told
+    }
+    assert untold == set()
+
+
+def test_counts_in_what_was_looked_at_are_those_of_the_records() -> None:
+    told, folder = "\n".join(looked_at()), ROOT / "records"
+    wanted = {(job.hash, job.seed) for job in plan(ARTEFACTS, results.SHOWN)}
+    lines = RecordStore(folder).lines()
+    over_hops = [line.record for line in lines if line.file == "hops.jsonl"]
+    unseen = [row for row in over_hops if (row["hash"], row["seed"]) not in wanted]
+    methods = {row["method"] for row in unseen}
+    assert methods == {"grace", "ma-gcl", "bgrl"}
+    assert f"{len(unseen)} trainings that no table shows" in told
+    first = [line.record for line in lines if line.record["schema"] == 1]
+    first = [row for row in first if row["kind"] == SCORES]
+    on_test = sum(row["protocol"] == "paper" for row in first)
+    moved = [row for row in read_lines(folder / "earlier.jsonl") if row.get("schema") == 1]
+    assert f'{len(first)} lines of `"schema": 1` ({on_test} of them by protocol `paper`)' in told
+    assert f"and {len(moved)} that were moved since" in told
+    hidden = [row["method"] for row in read_lines(folder / "new-nodes.jsonl")]
+    assert f"{hidden.count('mux-hop')} trainings of `mux-hop` (`best` and `quick`)" in told
 
 
 def test_a_cell_more_than_a_point_short_of_the_paper_is_listed(tmp_path: Path) -> None:
