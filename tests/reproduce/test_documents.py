@@ -292,6 +292,40 @@ def test_counts_in_what_was_looked_at_are_those_of_the_records() -> None:
     assert f"{hidden.count('mux-hop')} trainings of `mux-hop` (`best` and `quick`)" in told
 
 
+def test_the_measures_of_features_and_edges_in_the_docs_are_the_recorded_ones() -> None:
+    rows = [
+        row for row in read_lines(ROOT / "records" / "noise.jsonl") if row["kind"] == "agreement"
+    ]
+    groups: dict[str, list[dict[str, Any]]] = {"graphs": [], "faint": [], "strong": []}
+    for row in rows:
+        name = "graphs" if "dataset" in row else "strong" if row["signal"] > 0.12 else "faint"
+        groups[name].append(row)
+    shares = {
+        name: [before / after for row in found for before, after in row["pairs"]]
+        for name, found in groups.items()
+    }
+    edges = {name: [e for r in found for e in r.get("edges", ())] for name, found in groups.items()}
+    pages = {page.stem[:4]: page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md")}
+    noisy, random, hops = (" ".join(pages[name].split()) for name in ("0016", "0017", "mux-"))
+
+    def span(values: list[float], digits: int) -> str:
+        return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+    assert f"is {span(shares['faint'], 3)} on block models" in noisy
+    assert f"{span(shares['strong'], 3)} at 20 %" in noisy
+    assert f"and {span(shares['graphs'], 2)} on the five benchmark graphs" in noisy
+    assert f"$R_0$ is {span(shares['graphs'], 2)} of $R_L$" in hops
+    first, second = zip(*edges["faint"], strict=True)
+    measured = [value for value in second if value]
+    assert -1 < min(first) < max(first) < 5
+    assert f"between {min(measured):.1f} and {max(measured):.0f}; where the first was" in random
+    (alone,) = (one for one, two in edges["faint"] if not two)
+    assert f"where the first was {alone:.1f} and so told by itself" in random
+    strong = [one for one, _ in edges["strong"]]
+    assert f"At 20 % the first is {span(strong, 1)}" in random
+    assert min(one for one, _ in edges["graphs"]) > 200
+
+
 def test_a_cell_more_than_a_point_short_of_the_paper_is_listed(tmp_path: Path) -> None:
     found = Found(fill(tmp_path).lines())
     rows = short.short_table(found, SMALL).rows
