@@ -18,7 +18,7 @@ from muxgcl.reproduce.readouts import AS_SET
 from muxgcl.reproduce.records import Found, Record
 from muxgcl.reproduce.shown import mark, marks_told
 from muxgcl.reproduce.typeset import Table
-from muxgcl.runs.settings import origin, preset, searches
+from muxgcl.runs.settings import preset, searches, trainings
 
 CONTROL_NAMES = {
     RAW: "features X",
@@ -40,8 +40,8 @@ READ_OUT = {  # MUX-GCL's trainings, read out in three ways
 }
 OUTCOMES = {  # of searches
     "chosen": "Chosen on the development half",
-    "kept": "searched for there, the authors' kept",
-    "ours kept": "searched for there, ours kept",
+    "kept": "searched for there without finding better ones than preset `paper` has, so these were "
+    "kept (beside each graph, how many trainings)",
 }
 Scores = list[list[float]]  # a row for each seed, an entry for each split
 JUDGED = (
@@ -292,8 +292,9 @@ def _searched(columns: Sequence[str]) -> str:
     for outcome, what in OUTCOMES.items():
         names = []
         for method in (*BASELINES, MUX_GCL, OURS):
-            where = [_title(d) for d in columns if _outcome(method, d) == outcome]
-            everywhere = len(where) == len(columns)
+            found = [d for d in columns if _outcome(method, d) == outcome]
+            where = [_title(d) + _trainings(method, d) for d in found]
+            everywhere = outcome == "chosen" and len(where) == len(columns)
             if where:
                 names.append(LABELS[method] + ("" if everywhere else f" ({', '.join(where)})"))
         if names:
@@ -304,9 +305,16 @@ def _searched(columns: Sequence[str]) -> str:
 def _outcome(method: str, dataset: str) -> str:
     if not searches(method, "best", dataset):
         return ""
-    if method == OURS or preset(method, "best", dataset) != preset(method, "paper", dataset):
+    if method == OURS:
         return "chosen"
-    return "kept" if origin(method, "best", dataset) == "official" else "ours kept"
+    same = preset(method, "best", dataset) == preset(method, "paper", dataset)
+    return "kept" if same else "chosen"
+
+
+def _trainings(method: str, dataset: str) -> str:
+    """How many found nothing better, behind a name."""
+    count = trainings(method, "best", dataset)
+    return f" {count}" if count else ""
 
 
 def _title(dataset: str) -> str:
