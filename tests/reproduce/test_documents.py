@@ -28,9 +28,10 @@ from muxgcl.io.files import append_lines
 from muxgcl.io.schema import read_lines
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import HALVES
-from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES
+from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES, settings_of
 from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.render import render, write_figure
+from muxgcl.runs.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -101,8 +102,18 @@ def test_parity_is_told_with_its_standard_error_and_interval(tmp_path: Path) -> 
     }
     scores = {"fast": fast.tolist(), "plain": plain.tolist()}
     row = {"dataset": "cora", "epochs": 120, "accuracy": paths, "per_split": scores}
+    row |= {"commit": "4e535e68b085"}
     (tmp_path / "parity.jsonl").write_text(json.dumps(row) + "\n")
-    (line,) = engine.parity_table(tmp_path / "parity.jsonl").rows
+    table = engine.parity_table(tmp_path / "parity.jsonl")
+    assert "All rows are at settings that the preset had before (4e535e6), " in table.notes[0]
+    assert "Test nodes are of both halves of the labels." in table.notes[0]
+    now = settings_of(Plan.make("mux-gcl", "best", "cora"))
+    todays = row | {"settings": now["settings"] | now["train"], "protocol": "holdout"}
+    append_lines(tmp_path / "today.jsonl", [todays])
+    (note,) = engine.parity_table(tmp_path / "today.jsonl").notes
+    assert "before" not in note
+    assert "halves" not in note
+    (line,) = table.rows
     said = f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
     assert line == ["Cora", "120", "85.00 ± 0.25", "85.00 ± 0.50", said]
 
