@@ -26,12 +26,15 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
 from muxgcl.io.schema import read_lines
-from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
+from muxgcl.reproduce import hop_tables
+from muxgcl.reproduce.artefacts import ARTEFACTS, CONTROLS, FIVE, Scope, plan
 from muxgcl.reproduce.check import HALVES
 from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES, settings_of
+from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.render import render, write_figure
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.settings import origin
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -335,6 +338,38 @@ def test_the_measures_of_features_and_edges_in_the_docs_are_the_recorded_ones() 
     strong = [one for one, _ in edges["strong"]]
     assert f"At 20 % the first is {span(strong, 1)}" in random
     assert min(one for one, _ in edges["graphs"]) > 200
+
+
+def test_the_questions_page_counts_whose_settings_the_presets_have() -> None:
+    methods = [name for name in Scope().rows("table1") if name not in CONTROLS]
+    whose = [origin(method, "paper", dataset) for method in methods for dataset in FIVE]
+    official, mixed, ours = (whose.count(one) for one in ("official", "mixed", "ours"))
+    told = f"of the {len(whose)} pairs of a method of Table I and a graph, {official} are wholly "
+    told += f"theirs, {mixed} in part, and {ours} are ours."
+    assert told in " ".join((ROOT / "docs" / "faq.md").read_text(encoding="utf-8").split())
+
+
+def test_the_page_of_limits_quotes_the_records() -> None:
+    page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    found, asked = Found(RecordStore(ROOT / "records").lines()), results.SHOWN.hops
+
+    def mean(dataset: str, measure: str = "accuracy") -> float:
+        ours = found.of(asked.trained("mux-hop", dataset))
+        return float(np.mean(hop_tables.scores(ours, measure=measure)))
+
+    several = {d: np.mean(hop_tables.scores(found.of(asked.committee(d)))) for d in FIVE}
+    cora, citeseer, _, photo, computers = (f"{several[d]:.2f}" for d in FIVE)
+    assert (
+        f"{cora} % of the test nodes rightly on Cora, {citeseer} on CiteSeer, {photo} on " in page
+    )
+    assert f"{photo} on Photo and {computers} on Computers" in page
+    assert f"({mean('pubmed'):.2f} by one seed)" in page
+    for dataset, percent in (("cora", " % rightly"), ("citeseer", "")):
+        everywhere = mean(dataset, "everywhere")
+        one = f"{mean(dataset):.2f}{percent} on {TITLES[dataset]} ({everywhere:.2f})"
+        assert one in page
+    for dataset in FIVE:
+        assert f" {mean(dataset, 'nmi'):.3f} on {TITLES[dataset]}" in page
 
 
 def test_a_cell_more_than_a_point_short_of_the_paper_is_listed(tmp_path: Path) -> None:

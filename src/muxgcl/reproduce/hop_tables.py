@@ -41,8 +41,8 @@ READ_OUT = {  # MUX-GCL's trainings, read out in three ways
 }
 OUTCOMES = {  # of searches
     "chosen": "Chosen on the development half",
-    "kept": "searched for there, but none better by more than 0.1 points than preset `paper`, which "
-    "was kept (beside each graph, after how many trainings)",
+    "kept": "searched for there, but none better by more than 0.1 points than preset `paper`, "
+    "which was kept (beside each graph, after how many trainings)",
 }
 Scores = list[list[float]]  # a row for each seed, an entry for each split
 JUDGED = (
