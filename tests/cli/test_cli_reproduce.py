@@ -41,7 +41,9 @@ def test_what_is_missing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_check_passes_sound_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(tmp_path, GRACE)
     assert run(["reproduce", "--check", "--records", str(tmp_path)]) == 0
-    assert "2 records" in capsys.readouterr().err
+    said = " ".join(capsys.readouterr().err.split())
+    assert "2 records, and no doubt: 2 of tables and figures have the settings" in said
+    assert "Nothing was trained again, and a digest that was made anew is not noticed" in said
 
 
 def test_check_names_each_bad_record_and_counts_them(

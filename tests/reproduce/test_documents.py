@@ -26,9 +26,15 @@ from muxgcl.errors import UserError
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
 from muxgcl.io.schema import read_lines
-from muxgcl.reproduce.artefacts import Scope
+from muxgcl.reproduce import hop_tables
+from muxgcl.reproduce.artefacts import ARTEFACTS, CONTROLS, FIVE, Scope, plan
+from muxgcl.reproduce.check import HALVES
+from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES, settings_of
+from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.render import render, write_figure
+from muxgcl.runs.plan import Plan
+from muxgcl.runs.settings import origin
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -99,8 +105,18 @@ def test_parity_is_told_with_its_standard_error_and_interval(tmp_path: Path) -> 
     }
     scores = {"fast": fast.tolist(), "plain": plain.tolist()}
     row = {"dataset": "cora", "epochs": 120, "accuracy": paths, "per_split": scores}
+    row |= {"commit": "4e535e68b085"}
     (tmp_path / "parity.jsonl").write_text(json.dumps(row) + "\n")
-    (line,) = engine.parity_table(tmp_path / "parity.jsonl").rows
+    table = engine.parity_table(tmp_path / "parity.jsonl")
+    assert "All rows are at settings that the preset had before (4e535e6), " in table.notes[0]
+    assert "Test nodes are of both halves of the labels." in table.notes[0]
+    now = settings_of(Plan.make("mux-gcl", "best", "cora"))
+    todays = row | {"settings": now["settings"] | now["train"], "protocol": "holdout"}
+    append_lines(tmp_path / "today.jsonl", [todays])
+    (note,) = engine.parity_table(tmp_path / "today.jsonl").notes
+    assert "before" not in note
+    assert "halves" not in note
+    (line,) = table.rows
     said = f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
     assert line == ["Cora", "120", "85.00 ± 0.25", "85.00 ± 0.50", said]
 
@@ -247,6 +263,113 @@ def test_every_file_of_records_is_described() -> None:
         if f"`{file.name}`" not in described and not file.name.endswith("-search.jsonl")
     ]
     assert missing == []
+
+
+def looked_at() -> list[str]:
+    """The rows of evaluation.md on what was seen of the report half's labels."""
+    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    section = page.split("### What was looked at")[1].split("\n###")[0]
+    return [line for line in section.splitlines() if line.startswith("| ")][2:]
+
+
+def test_every_record_that_read_other_labels_than_the_development_halfs_is_told() -> None:
+    told = "\n".join(looked_at())
+    untold = {
+        file.name
+        for file in (ROOT / "records").glob("*.jsonl")
+        for row in read_lines(file)
+        if row.get("dataset") in HALVES
+        and {"accuracy", "accuracies", "result", "cases", "validation"} & row.keys()
+        and row.get("kind") not in (SIMILARITIES, SOFT_NEGATIVES, BOUNDS)
+        and row.get("labels") != "development"
+        and f"`records/{file.name}`" not in told
+    }
+    assert untold == set()
+
+
+def test_counts_in_what_was_looked_at_are_those_of_the_records() -> None:
+    told, folder = "\n".join(looked_at()), ROOT / "records"
+    wanted = {(job.hash, job.seed) for job in plan(ARTEFACTS, results.SHOWN)}
+    lines = RecordStore(folder).lines()
+    over_hops = [line.record for line in lines if line.file == "hops.jsonl"]
+    unseen = [row for row in over_hops if (row["hash"], row["seed"]) not in wanted]
+    methods = {row["method"] for row in unseen}
+    assert methods == {"grace", "ma-gcl", "bgrl"}
+    assert f"{len(unseen)} trainings that no table shows" in told
+    first = [line.record for line in lines if line.record["schema"] == 1]
+    first = [row for row in first if row["kind"] == SCORES]
+    on_test = sum(row["protocol"] == "paper" for row in first)
+    moved = [row for row in read_lines(folder / "earlier.jsonl") if row.get("schema") == 1]
+    assert f'{len(first)} lines of `"schema": 1` ({on_test} of them by protocol `paper`)' in told
+    assert f"and {len(moved)} that were moved since" in told
+    hidden = [row["method"] for row in read_lines(folder / "new-nodes.jsonl")]
+    assert f"{hidden.count('mux-hop')} trainings of `mux-hop` (`best` and `quick`)" in told
+
+
+def test_the_measures_of_features_and_edges_in_the_docs_are_the_recorded_ones() -> None:
+    rows = [
+        row for row in read_lines(ROOT / "records" / "noise.jsonl") if row["kind"] == "agreement"
+    ]
+    groups: dict[str, list[dict[str, Any]]] = {"graphs": [], "faint": [], "strong": []}
+    for row in rows:
+        name = "graphs" if "dataset" in row else "strong" if row["signal"] > 0.12 else "faint"
+        groups[name].append(row)
+    shares = {
+        name: [before / after for row in found for before, after in row["pairs"]]
+        for name, found in groups.items()
+    }
+    edges = {name: [e for r in found for e in r.get("edges", ())] for name, found in groups.items()}
+    pages = {page.stem[:4]: page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md")}
+    noisy, random, hops = (" ".join(pages[name].split()) for name in ("0016", "0017", "mux-"))
+
+    def span(values: list[float], digits: int) -> str:
+        return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+    assert f"is {span(shares['faint'], 3)} on block models" in noisy
+    assert f"{span(shares['strong'], 3)} at 20 %" in noisy
+    assert f"and {span(shares['graphs'], 2)} on the five benchmark graphs" in noisy
+    assert f"$R_0$ is {span(shares['graphs'], 2)} of $R_L$" in hops
+    first, second = zip(*edges["faint"], strict=True)
+    measured = [value for value in second if value]
+    assert -1 < min(first) < max(first) < 5
+    assert f"between {min(measured):.1f} and {max(measured):.0f}; where the first was" in random
+    (alone,) = (one for one, two in edges["faint"] if not two)
+    assert f"where the first was {alone:.1f} and so told by itself" in random
+    strong = [one for one, _ in edges["strong"]]
+    assert f"At 20 % the first is {span(strong, 1)}" in random
+    assert min(one for one, _ in edges["graphs"]) > 200
+
+
+def test_the_questions_page_counts_whose_settings_the_presets_have() -> None:
+    methods = [name for name in Scope().rows("table1") if name not in CONTROLS]
+    whose = [origin(method, "paper", dataset) for method in methods for dataset in FIVE]
+    official, mixed, ours = (whose.count(one) for one in ("official", "mixed", "ours"))
+    told = f"of the {len(whose)} pairs of a method of Table I and a graph, {official} are wholly "
+    told += f"theirs, {mixed} in part, and {ours} are ours."
+    assert told in " ".join((ROOT / "docs" / "faq.md").read_text(encoding="utf-8").split())
+
+
+def test_the_page_of_limits_quotes_the_records() -> None:
+    page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    found, asked = Found(RecordStore(ROOT / "records").lines()), results.SHOWN.hops
+
+    def mean(dataset: str, measure: str = "accuracy") -> float:
+        ours = found.of(asked.trained("mux-hop", dataset))
+        return float(np.mean(hop_tables.scores(ours, measure=measure)))
+
+    several = {d: np.mean(hop_tables.scores(found.of(asked.committee(d)))) for d in FIVE}
+    cora, citeseer, _, photo, computers = (f"{several[d]:.2f}" for d in FIVE)
+    assert (
+        f"{cora} % of the test nodes rightly on Cora, {citeseer} on CiteSeer, {photo} on " in page
+    )
+    assert f"{photo} on Photo and {computers} on Computers" in page
+    assert f"({mean('pubmed'):.2f} by one seed)" in page
+    for dataset, percent in (("cora", " % rightly"), ("citeseer", "")):
+        everywhere = mean(dataset, "everywhere")
+        one = f"{mean(dataset):.2f}{percent} on {TITLES[dataset]} ({everywhere:.2f})"
+        assert one in page
+    for dataset in FIVE:
+        assert f" {mean(dataset, 'nmi'):.3f} on {TITLES[dataset]}" in page
 
 
 def test_a_cell_more_than_a_point_short_of_the_paper_is_listed(tmp_path: Path) -> None:

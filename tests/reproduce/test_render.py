@@ -17,12 +17,13 @@ from documents.theory_words import theory_words
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
 from muxgcl.reproduce import numbers
-from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
+from muxgcl.reproduce.artefacts import ARTEFACTS, FIVE, Scope, plan
 from muxgcl.reproduce.job import settings_of
 from muxgcl.reproduce.paper import Printed
 from muxgcl.reproduce.records import Found, RecordStore, make_record
 from muxgcl.reproduce.render import render, told, write
 from muxgcl.reproduce.shown import by_settings, collapsed
+from muxgcl.reproduce.table5 import table5
 from muxgcl.reproduce.typeset import Table, latex, markdown
 from muxgcl.runs.plan import Plan
 
@@ -68,6 +69,29 @@ def test_tables_are_as_in_the_golden_files(
     if os.environ.get("MUXGCL_GOLDEN") == "write":
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
+
+
+def test_cells_of_table5_that_were_measured_apart_are_named(tmp_path: Path) -> None:
+    rows = [time_of("dgi", d) | {"commit": "33a72c3ff26d-dirty"} for d in FIVE]
+    rows += [time_of("ggd", d) | {"commit": "d95c2c5"} for d in ("photo", "cora")]
+    rows += [time_of("dgi", "cora", device="another") | {"commit": "d95c2c5"}]
+    append_lines(tmp_path / "times.jsonl", rows)
+    _, apart, memory = table5(SMALL, tmp_path)[0].notes
+    assert apart.startswith("Not measured in one call: at d95c2c5 GGD (Cora, Photo); the others ")
+    assert apart.endswith(
+        "at 33a72c3-dirty (`records/README.md` says what code a commit in -dirty was)."
+    )
+    assert memory.startswith("The cells of d95c2c5 are older than bbc06dc")
+    append_lines(tmp_path / "one" / "times.jsonl", rows[:5])
+    assert len(table5(SMALL, tmp_path / "one")[0].notes) == 1
+
+
+def test_graphs_without_a_training_at_equal_settings_are_named(tmp_path: Path) -> None:
+    jobs = [job for job in plan(("table1", "table4"), SMALL) if job.dataset == "cora"]
+    store = fill(tmp_path, [*jobs, *plan(("table1",), SMALL)])
+    note = render("table1", store, SMALL).tables[1].notes[1]
+    assert "At MUX-GCL's settings for both (Table IV): Cora " in note
+    assert note.endswith("Equal settings were not run on Photo.")
 
 
 def test_every_table_and_figure_is_written(store: RecordStore, tmp_path: Path) -> None:
@@ -249,8 +273,8 @@ def test_plain_words_sort_claims_by_what_the_records_say(
 def test_both_readings_of_equation_5_are_told_from_the_records(store: RecordStore) -> None:
     figure, proposition = theory_words(Found(store.lines()), SMALL)
     assert "by `half` Cora 31 to 31 %, Photo 31 to 31 %; by `literal` Cora 71 to 71 %" in figure
-    assert "by `half` Cora +0.67 to +2.17 (above zero at 10 of 10)" in proposition
-    assert "by `literal` Cora -0.08 to +1.42 (above zero at 6 of 10)" in proposition
+    assert "by `half` Cora +0.667 to +2.167 (above zero at 10 of 10)" in proposition
+    assert "by `literal` Cora -0.083 to +1.417 (above zero at 6 of 10)" in proposition
     assert theory_words(Found([]), SMALL) == []
 
 

@@ -87,7 +87,7 @@ def _theory(found: Found, scope: Scope) -> Iterator[Claim]:
     apart = Claim("positive pairs are more similar than negative ones at every pair of layers")
     for title, record in looked_at(found, scope, "figure1", "grace", "full"):
         least = least_auc(points(record)[-1])
-        apart.add(least > 0.9, f"{title} (least AUC {least:.2f})")
+        apart.add(least > 0.9, f"{title} (least AUC {least:.3f})")
     yield apart
     for variant, reading in READINGS.items():
         positive = Claim(f"T_D and T_S are positive as the paper says (Equation 5 by `{reading}`)")

@@ -6,10 +6,12 @@ from typing import Any
 
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.schema import read_lines
+from muxgcl.reproduce.job import settings_of, stated
 from muxgcl.reproduce.numbers import interval
 from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.table5 import SEVERAL_STREAMS, counts
 from muxgcl.reproduce.typeset import Table, markdown
+from muxgcl.runs.plan import Plan
 
 Row = dict[str, Any]
 BANDWIDTH = 4.8  # TB/s of an H200's memory by its datasheet
@@ -61,8 +63,8 @@ def epochs_table(rows: Sequence[Row]) -> Table:
             "captured as one CUDA graph. Memory is the peak above the graph's own tensors. —: not "
             "run, or does not fit. Records: `records/engine.jsonl`, by `muxgcl bench epoch`.",
             "The last column has the commits at which ours and the dense step were measured. Ours "
-            "is the last measurement, the dense step the fastest one of that graph, so that the "
-            f"factor is a lower bound.{_older(on_gpu)}",
+            "is the last measurement. The dense step is the fastest one recorded of that graph."
+            f"{_older(on_gpu)}",
         ],
     )
 
@@ -114,8 +116,8 @@ def kernels_table(rows: Sequence[Row]) -> Table:
 
 def parity_table(path: Path) -> Table:
     """Whether speed costs accuracy: the same seeds and splits on two backends."""
-    body = []
-    for row in read_lines(path):
+    body, rows = [], read_lines(path)
+    for row in rows:
         backends = [row["accuracy"][backend] for backend in ("fast", "plain")]
         gap = paired_difference(*(row["per_split"][backend] for backend in ("fast", "plain")))
         body.append(
@@ -136,11 +138,34 @@ def parity_table(path: Path) -> Table:
         body,
         [
             "Mean over 5 seeds by 20 splits ± standard error over seeds; differences are paired, "
-            "with a 95 % t interval over seeds and splits. Two rows of one graph are two "
-            "settings that the preset has had. Records: `records/parity.jsonl`, by "
-            "`benchmarks/parity.py`.",
+            f"with a 95 % t interval over seeds and splits.{_then(rows)} Records: "
+            "`records/parity.jsonl`, by `benchmarks/parity.py`.",
         ],
     )
+
+
+def _then(rows: Sequence[Row]) -> str:
+    """How these rows differ from what the preset and the protocol are today."""
+    told = ""
+    if earlier := [row for row in rows if not _is_todays(row)]:
+        which = "All rows are" if len(earlier) == len(rows) else f"{len(earlier)} rows are"
+        told = (
+            f" {which} at settings that the preset had before ({_commits(earlier)}), so two rows "
+            "of one graph are two settings."
+        )
+    if any("protocol" not in row for row in rows):  # these are older than the two halves
+        told += " Test nodes are of both halves of the labels."
+    return told
+
+
+def _is_todays(row: Row) -> bool:
+    """Whether preset `best` still has the settings that were measured."""
+    now = settings_of(Plan.make("mux-gcl", row.get("preset", "best"), row["dataset"]))
+    return bool(stated(row.get("settings", {})) == now["settings"] | now["train"])
+
+
+def _commits(rows: Sequence[Row]) -> str:
+    return ", ".join(dict.fromkeys(row["commit"][:7] for row in rows))
 
 
 def hops_table(path: Path) -> Table:
@@ -177,22 +202,17 @@ def small_table(path: Path) -> Table:
     """What the two small kernels save."""
     rows = read_lines(path)
     alone = [row for row in rows if row["what"] != "epoch"]
+    whole = [row for row in rows if row["what"] == "epoch"]
     body = []
     others = {"unit rows": "normalize", "bias": "torch"}  # what a user of torch would write
     for what, other in others.items():
         ratios = sorted(row["ratio"][other] for row in alone if row["what"] == what)
         saved = {
-            TITLES[row["dataset"]]: 100 * (row["ratio"][f"torch's {what}"] - 1)
-            for row in rows
-            if row["what"] == "epoch"
+            TITLES[row["dataset"]]: 100 * (row["ratio"][f"torch's {what}"] - 1) for row in whole
         }
         shares = [f"{graph} {share:.1f} %" for graph, share in saved.items()]
         body.append([what, f"{ratios[0]:.2f}x to {ratios[-1]:.2f}x", ", ".join(shares)])
-    epochs = [
-        f"{TITLES[row['dataset']]} {_time(row['times']['ours'])}"
-        for row in rows
-        if row["what"] == "epoch"
-    ]
+    epochs = [f"{TITLES[row['dataset']]} {_time(row['times']['ours'])}" for row in whole]
     return Table(
         "small",
         "The small kernels against plain torch",
@@ -200,8 +220,9 @@ def small_table(path: Path) -> Table:
         body,
         [
             f"{len(alone) // 2} shapes, 5,416 to 39,434 rows of 128 to 512 numbers, against "
-            "torch's `normalize` and `+`. An epoch is one of preset `best` without affinities "
-            f"({', '.join(epochs)}), with torch's operations in the place of ours. Records: "
+            f"torch's `normalize` and `+`. An epoch is one of preset `best` as {_commits(whole)} "
+            f"had it, without affinities ({', '.join(epochs)}), with torch's operations in the "
+            "place of ours. Records: "
             "`records/small-kernels.jsonl`, by `benchmarks/small_kernels.py`.",
         ],
     )

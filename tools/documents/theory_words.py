@@ -58,4 +58,5 @@ def _range_above(record: Record) -> str:
 def _order(record: Record) -> str:
     found = gaps(record)
     held = sum(gap > 0 for gap in found)
-    return f"{signed(min(found))} to {signed(max(found))} (above zero at {held} of {len(found)})"
+    span = f"{signed(min(found), 3)} to {signed(max(found), 3)}"
+    return f"{span} (above zero at {held} of {len(found)})"

@@ -61,7 +61,8 @@ def reproduce(
         bool, typer.Option("--render-only", help="Train nothing; show what is recorded.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Only check the records against the code.")
+        bool,
+        typer.Option("--check", help="Only check that records are whole and of today's settings."),
     ] = False,
     parts: Annotated[
         list[str] | None,
@@ -234,6 +235,7 @@ def _check(store: RecordStore, as_json: bool) -> None:
     if found:
         raise UserError(f"{len(found)} of {total} records are stale, repeated or damaged")
     console.print(
-        f"{total} records, and no doubt: {len(lines)} of tables and figures are as the code would "
-        "make them"
+        f"{total} records, and no doubt: {len(lines)} of tables and figures have the settings that "
+        "the code has today. Nothing was trained again, and a digest that was made anew is not "
+        "noticed"
     )

@@ -10,7 +10,7 @@ import numpy as np
 from muxgcl.errors import UserError
 from muxgcl.io.schema import read_lines
 from muxgcl.methods import METHODS
-from muxgcl.reproduce.artefacts import Scope
+from muxgcl.reproduce.artefacts import FIVE, Scope
 from muxgcl.reproduce.hops import OURS
 from muxgcl.reproduce.job import settings_of, stated
 from muxgcl.reproduce.numbers import DASH
@@ -50,7 +50,7 @@ def table5(scope: Scope, folder: Path) -> list[Table]:
             f"preset `paper` ({marks_told(scope.rows('table5'))}); {LABELS[OURS]} has `best`. "
             "Weights, affinities and diffusions are made before the clock starts. By `muxgcl bench "
             f"methods`; records: `records/{TIMES}`.",
-            *_older(rows.values()),
+            *_apart(rows.values(), device),
         ],
     )
     growth = epoch_rows(folder / "engine.jsonl")
@@ -85,17 +85,43 @@ def _cell(row: Row | None, method: str, dataset: str) -> str:
     return f"{time}{claim}{mark(method, row['preset'], dataset)}"
 
 
-def _older(rows: Iterable[Row]) -> list[str]:
-    """Which rows say too much of memory: they are older than warm-ups that share a stream."""
-    before = {row["method"] for row in rows if row.get("commit", "")[:7] in SEVERAL_STREAMS}
-    if not before:
+def _apart(rows: Iterable[Row], device: str) -> list[str]:
+    """Which cells were measured apart, at other commits; and which say too much of memory."""
+    by_commit: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["device"] == device:
+            by_commit[row.get("commit", "")].append(row)
+    if len(by_commit) < 2:
         return []
-    names = ", ".join(LABELS[name] for name in METHODS if name in before)
-    return [
-        f"Rows of {names} were measured, on one graph or more, before the warm-ups of a capture "
-        "shared one stream (bbc06dc). Each stream that multiplies matrices keeps 32 MiB of cuBLAS "
-        "workspace, so their memory may be some 300 MiB more than an epoch takes now."
-    ]
+    most, *others = sorted(by_commit, key=lambda commit: -len(by_commit[commit]))
+    told = "; ".join(f"at {_short(commit)} {_cells(by_commit[commit])}" for commit in others)
+    dirty = any(commit.endswith("-dirty") for commit in by_commit)
+    where = " (`records/README.md` says what code a commit in -dirty was)" * dirty
+    notes = [f"Not measured in one call: {told}; the others at {_short(most)}{where}."]
+    if old := [_short(commit) for commit in by_commit if commit[:7] in SEVERAL_STREAMS]:
+        notes.append(
+            f"The cells of {' and '.join(old)} are older than bbc06dc, since when the warm-ups of "
+            "a capture share one stream. Each stream that multiplies matrices keeps 32 MiB of "
+            "cuBLAS workspace, so their memory may be some 300 MiB more than an epoch takes now."
+        )
+    return notes
+
+
+def _short(commit: str) -> str:
+    """Seven digits, and whether there were changes beside the commit."""
+    return commit[:7] + ("-dirty" if commit.endswith("-dirty") else "")
+
+
+def _cells(rows: Sequence[Row]) -> str:
+    """Methods, with their graphs where these are not all five."""
+    graphs: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        graphs[row["method"]].append(row["dataset"])
+    told = []
+    for name in sorted(graphs, key=list(LABELS).index):
+        where = [TITLES[d] for d in FIVE if d in graphs[name]]
+        told.append(LABELS[name] + f" ({', '.join(where)})" * (len(where) < len(FIVE)))
+    return ", ".join(told)
 
 
 def _how(rows: Iterable[Row], device: str) -> str:

@@ -76,11 +76,14 @@ def _on_settings(found: Found, scope: Scope) -> str:
     """Whose settings the two have, and what is left of the difference at equal ones."""
     columns = scope.columns("table1")
     unpublished = [TITLES.get(d, d) for d in columns if origin("grace", "paper", d) == "ours"]
-    equal = []
+    equal, unequal = [], []
     for dataset in columns:
         full, neither = (("mux-gcl", variant) for variant in ("full", "neither"))
-        if (cell := gap(found, scope, full, neither, dataset)) != DASH:
-            equal.append(f"{TITLES.get(dataset, dataset)} {cell}")
+        title = TITLES.get(dataset, dataset)
+        if (cell := gap(found, scope, full, neither, dataset)) == DASH:
+            unequal.append(title)
+        else:
+            equal.append(f"{title} {cell}")
     words = ["MUX-GCL's lambda, pooling and walks are ours."]
     if unpublished:
         words = [
@@ -89,6 +92,8 @@ def _on_settings(found: Found, scope: Scope) -> str:
         ]
     if equal:
         words.append(f"At MUX-GCL's settings for both (Table IV): {', '.join(equal)}.")
+    if unequal:
+        words.append(f"Equal settings were not run on {' and '.join(unequal)}.")
     return " ".join([*words, *by_settings(found, scope)])
 
 

@@ -1,5 +1,7 @@
 """Tables III and IV, variants of MUX-GCL: which affinity, which parts."""
 
+from collections.abc import Sequence
+
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import PARTS, Scope
 from muxgcl.reproduce.numbers import PAIRED
@@ -7,6 +9,7 @@ from muxgcl.reproduce.paper import TABLE3, TABLE4, TITLES
 from muxgcl.reproduce.records import Found
 from muxgcl.reproduce.shown import gap, shown
 from muxgcl.reproduce.typeset import Table
+from muxgcl.runs.settings import origin
 
 NAMES = {
     "neither": "neither (GRACE's objective)",
@@ -17,6 +20,11 @@ NAMES = {
     "node2vec": "Node2Vec (p = q = 1)",
     "vgae": "VGAE",
 }
+WHOSE = {  # by their origin
+    "official": "the authors'",
+    "mixed": "the authors' in part, the rest ours",
+    "ours": "ours",
+}
 SAME_SEEDS = (
     "A difference takes the seeds that both rows have: where one has more, it is not the "
     "difference of the two means."
@@ -26,8 +34,8 @@ SAME_SEEDS = (
 def table3(found: Found, scope: Scope) -> list[Table]:
     """Where affinities come from."""
     note = (
-        "The paper's Node2Vec row is run as its released code does, with p = q = 1, which is "
-        f"DeepWalk. {PAIRED} {SAME_SEEDS}"
+        f"{_settings_of(scope.columns('table3'))} The paper's Node2Vec row is run as its released "
+        f"code does, with p = q = 1, which is DeepWalk. {PAIRED} {SAME_SEEDS}"
     )
     title = "Table III. Where affinities come from: test accuracy of MUX-GCL in percent"
     return [_variants(found, scope, "table3", title, [("vgae", "node2vec")], note)]
@@ -39,9 +47,9 @@ def table4(found: Found, scope: Scope) -> list[Table]:
     pairs += [("full", "pae"), ("full", "mpc"), ("script", "full")]
     title = "Table IV. What each part adds: test accuracy of MUX-GCL in percent"
     note = (
-        "All rows at MUX-GCL's settings of Table I, so the first is GRACE at those. The script's "
-        "defaults: all weight on scale 0, lambda = (1, 0, 0), which is what the released script "
-        "runs with where nothing else is asked for, in its direction and with its pooling. "
+        f"{_settings_of(scope.columns('table4'))} So the first row is GRACE's objective at those. "
+        "The script's defaults are not ours: lambda, direction and pooling are the released "
+        "script's where nothing else is asked for, with all weight on scale 0, lambda = (1, 0, 0). "
         f"{PAIRED} {SAME_SEEDS}"
     )
     return [_variants(found, scope, "table4", title, pairs, note)]
@@ -69,6 +77,20 @@ def _variants(
         body.append([f"{NAMES[one]} minus {NAMES[two].split(' (')[0]}", *cells])
     header = ["", *(TITLES.get(dataset, dataset) for dataset in columns)]
     return Table(name, title, header, body, [note])
+
+
+def _settings_of(columns: Sequence[str]) -> str:
+    """Whose settings the rows have."""
+    whose: dict[str, list[str]] = {}
+    for dataset in columns:
+        whose.setdefault(WHOSE[origin("mux-gcl", "paper", dataset)], []).append(
+            TITLES.get(dataset, dataset)
+        )
+    told = "; ".join(
+        words if len(whose) == 1 else f"{', '.join(names)}: {words}"
+        for words, names in whose.items()
+    )
+    return f"Settings: those of MUX-GCL in Table I ({told}); what a row changes is ours."
 
 
 def _counted(seeds: set[int]) -> str:

@@ -93,6 +93,12 @@ def searches(method: str, name: str, dataset: str) -> tuple[str, ...]:
     return tuple(re.findall(r"records/([\w-]+\.jsonl)", source(method, name, dataset)))
 
 
+def trainings(method: str, name: str, dataset: str) -> int:
+    """How many trainings of a search found nothing better than a preset, by its file; or 0."""
+    told = re.search(r"(\d+) trainings on the development half", source(method, name, dataset))
+    return int(told[1]) if told else 0
+
+
 def _settings_file(path: Path) -> dict[str, Any]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
