@@ -10,7 +10,6 @@ from muxgcl.evaluate import Difference, paired_difference, summarise
 from muxgcl.evaluate.controls import ONE_HOP, RAW, SIDE_BY_SIDE, TWO_HOPS
 from muxgcl.reproduce import numbers
 from muxgcl.reproduce.artefacts import Scope
-from muxgcl.reproduce.clustered import two_ways
 from muxgcl.reproduce.hops import ABLATION, BASELINES, EXTRA, OURS, Hops, members_of
 from muxgcl.reproduce.job import LARGEST_SAMPLE, LEFT_OUT, REPEATS, SAMPLED, Job
 from muxgcl.reproduce.numbers import DASH, PAIRED
@@ -131,7 +130,6 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
                 f"{asked.seeds} seeds{more}, fewer where the table above says so, by {REPEATS} "
                 "runs of k-means. Settings are those of the table above; ours were chosen for "
                 f"accuracy. {DASH}: not run."
-                f"{two_ways(found, [row.jobs(d) for row in clustered for d in columns])}"
             ],
         ),
     ]

@@ -10,13 +10,14 @@ import numpy as np
 from muxgcl.errors import UserError
 from muxgcl.io.schema import read_lines
 from muxgcl.methods import METHODS
-from muxgcl.reproduce.artefacts import FIVE, Scope
+from muxgcl.reproduce.artefacts import Scope
 from muxgcl.reproduce.hops import OURS
 from muxgcl.reproduce.job import settings_of, stated
 from muxgcl.reproduce.numbers import DASH
 from muxgcl.reproduce.paper import LABELS, TABLE5, TITLES
 from muxgcl.reproduce.shown import mark, marks_told
 from muxgcl.reproduce.typeset import Table
+from muxgcl.runs.auto import BENCHMARKS
 from muxgcl.runs.plan import Plan
 
 TIMES = "times.jsonl"
@@ -119,8 +120,8 @@ def _cells(rows: Sequence[Row]) -> str:
         graphs[row["method"]].append(row["dataset"])
     told = []
     for name in sorted(graphs, key=list(LABELS).index):
-        where = [TITLES[d] for d in FIVE if d in graphs[name]]
-        told.append(LABELS[name] + f" ({', '.join(where)})" * (len(where) < len(FIVE)))
+        where = [TITLES[d] for d in BENCHMARKS if d in graphs[name]]
+        told.append(LABELS[name] + f" ({', '.join(where)})" * (len(where) < len(BENCHMARKS)))
     return ", ".join(told)
 
 
