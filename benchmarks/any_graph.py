@@ -27,6 +27,7 @@ from muxgcl.runs.environment import commit, device_name, pick_device, versions
 
 WORDS, PER_NODE = 400, 18  # how many there are, and how many a node has
 COLUMNS = 32  # of measurements, and of a table
+LEVELS = 20  # of a category that has nothing to do with the class
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Kind:
     Attributes:
         edges: "alike" (to the own class), "opposite" (to the next class) or "random".
         features: "words" (a topic a class), "measured" (a cloud of points a class), "table" (the
-            class is a function of independent columns) or "none".
+            class is a function of independent columns), "categories" (three columns: one names the
+            class in a part of the nodes, one halves the classes, one says nothing) or "none".
         pure: the share of edges that go where `edges` says; the others go anywhere.
         signal: how much of a node's features its class decides.
         nodes: how many.
@@ -45,10 +47,11 @@ class Kind:
         heavy: whether degrees have a heavy tail.
         islands: the share of nodes that have no edge.
         rare: whether each class is half as large as the one before.
+        columns: of measurements, and of a table.
     """
 
     edges: Literal["alike", "opposite", "random"] = "alike"
-    features: Literal["words", "measured", "table", "none"] = "words"
+    features: Literal["words", "measured", "table", "categories", "none"] = "words"
     pure: float = 0.75
     signal: float = 0.4
     nodes: int = 2000
@@ -57,6 +60,7 @@ class Kind:
     heavy: bool = False
     islands: float = 0.0
     rare: bool = False
+    columns: int = COLUMNS
 
 
 KINDS = {
@@ -78,6 +82,18 @@ KINDS = {
     "islands": Kind(islands=0.5),
     "a small graph": Kind(nodes=150, classes=3),
     "many classes": Kind(classes=30),
+    "four measurements, alike neighbours": Kind(features="measured", columns=4, signal=0.7),
+    "four measurements, opposite neighbours": Kind(
+        edges="opposite", features="measured", columns=4, signal=0.7
+    ),
+    "four measurements, random edges": Kind(
+        edges="random", features="measured", columns=4, signal=0.7
+    ),
+    "two measurements, a small graph": Kind(
+        features="measured", columns=2, signal=1.0, nodes=300, classes=3
+    ),
+    "categories, alike neighbours": Kind(features="categories"),
+    "categories, random edges": Kind(edges="random", features="categories"),
 }
 
 
@@ -112,14 +128,19 @@ def make(kind: Kind, seed: int | list[int]) -> Data:
 def _features(kind: Kind, chance: np.random.Generator, share: Any) -> tuple[Any, Any]:
     n, classes = kind.nodes, kind.classes
     if kind.features == "table":  # the class is the largest of some sums of columns
-        x = chance.standard_normal((n, COLUMNS)).astype(np.float32)
-        return x, (x @ chance.standard_normal((COLUMNS, classes)) + np.log(share)).argmax(1)
+        x = chance.standard_normal((n, kind.columns)).astype(np.float32)
+        return x, (x @ chance.standard_normal((kind.columns, classes)) + np.log(share)).argmax(1)
     y = chance.choice(classes, n, p=share)
     if kind.features == "none":
         return None, y
     if kind.features == "measured":
-        centre = kind.signal * chance.standard_normal((classes, COLUMNS))
-        return (centre[y] + chance.standard_normal((n, COLUMNS))).astype(np.float32), y
+        centre = kind.signal * chance.standard_normal((classes, kind.columns))
+        return (centre[y] + chance.standard_normal((n, kind.columns))).astype(np.float32), y
+    if kind.features == "categories":
+        named = np.where(chance.random(n) < kind.signal, y, chance.integers(classes, size=n))
+        half = np.where(chance.random(n) < kind.signal, y % 2, chance.integers(2, size=n))
+        columns = (named, classes), (half, 2), (chance.integers(LEVELS, size=n), LEVELS)
+        return np.hstack([np.eye(k, dtype=np.float32)[one] for one, k in columns]), y
     common = 1 / np.arange(1, WORDS + 1)
     topics = chance.dirichlet(np.full(WORDS, 0.05), classes)
     x = np.zeros((n, WORDS), np.float32)

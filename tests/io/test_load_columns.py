@@ -275,7 +275,7 @@ def test_features_have_names_by_every_route(tmp_path: Path) -> None:
     for graph in by_every_table(nodes, tmp_path):
         assert graph.feature_names == ["age", "city=Bern", "city=Oslo"]
     edges = np.array([range(23), range(1, 24)])
-    assert load(edges, features=np.ones((24, 3))).feature_names == ["0", "1", "2"]
+    assert load(edges, features=np.eye(24, 3)).feature_names == ["0", "1", "2"]
 
 
 def test_many_columns_of_one_kind_are_one_line(tmp_path: Path) -> None:

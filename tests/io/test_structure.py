@@ -98,3 +98,36 @@ def test_a_table_of_names_alone_leaves_the_made_features(tmp_path: Path) -> None
     graph = load(tmp_path / "edges.csv", features=tmp_path / "nodes.csv")
     assert graph.feature_names == NAMES
     assert graph.columns["name"].tolist() == ["Ann", "Bob", "Cid"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "alike"),
+    [("a,b\n1,0", True), ("a,b\n0,0", True), ("a,b\n1,{odd}", False), ("a,b\nx,{odd}", False)],
+)
+def test_features_that_all_nodes_share_are_joined_by_those_made_from_edges(
+    columns: str, alike: bool, tmp_path: Path
+) -> None:
+    header, row = columns.split("\n")
+    rows = "".join(f"{k},{row.format(odd=k % 2)}\n" for k in range(8))
+    (tmp_path / "nodes.csv").write_text(f"id,{header}\n{rows}")
+    (tmp_path / "edges.csv").write_text("".join(f"{k},{(k + 1) % 8}\n" for k in range(8)))
+    graph = load(tmp_path / "edges.csv", features=tmp_path / "nodes.csv")
+    assert ("all nodes have the same features, which tell nothing" in graph.notes) == alike
+    assert (graph.data.x.shape[1] > len(NAMES)) == alike
+    again = load(tmp_path / "edges.csv", features=tmp_path / "nodes.csv", encoding=graph.encoding)
+    torch.testing.assert_close(again.data.x, graph.data.x)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_alike_are_rows_with_the_same_numbers_in_the_same_columns(sparse: bool) -> None:
+    same = torch.tensor([[0.0, 2.0, 1.0]]).repeat(5, 1)
+    other_column, other_value = same.clone(), same.clone()
+    other_column[3] = torch.tensor([2.0, 0.0, 1.0])
+    other_value[3, 1] = 3.0
+    fewer = same.clone()
+    fewer[3, 1] = 0.0
+    moved = fewer.clone()
+    moved[2, 0] = 1.0  # as many entries in all
+    for x, alike in ((same, True), (torch.zeros(4, 3), True), (other_column, False),
+                     (other_value, False), (fewer, False), (moved, False)):  # fmt: skip
+        assert structure.all_alike(x.to_sparse_coo() if sparse else x) == alike

@@ -15,7 +15,7 @@ from muxgcl.io.ids import Ids, as_array, as_text, in_order, join, positions, why
 from muxgcl.io.leaks import identifiers, label_leaks
 from muxgcl.io.nodes import NodeTable, classes, joined_labels, no_numbers
 from muxgcl.io.safety import check_unicode, how_many, listed, quoted
-from muxgcl.io.structure import BINS, NAMES, with_structure
+from muxgcl.io.structure import BINS, NAMES, all_alike, with_structure
 from muxgcl.io.table import WIDE, to_dense
 from muxgcl.tensors import Tensors
 
@@ -92,6 +92,7 @@ def assemble(
     if kinds is not None:
         data.update({"edge_parts": torch.from_numpy(kinds.parts), "directed": directed})
         data.update({"edge_types": kinds.names} if kinds.names else {})
+    learned = encoding is None
     if encoding is None:
         encoding, rules = learn_encoding(nodes, scale=scale)
         notes += rules
@@ -101,6 +102,9 @@ def assemble(
     if encoding.numbers or encoding.categories:
         data.x, gaps = encode(nodes, encoding)
         notes += gaps
+        if learned and not encoding.structure and all_alike(data.x):
+            encoding = replace(encoding, structure=True)
+            notes.append("all nodes have the same features, which tell nothing")
         if encoding.structure:
             data.x = with_structure(data.x, edge_index, nodes.ids)
             notes.append(f"{made}, beside the columns")

@@ -100,6 +100,18 @@ def with_structure(
     return torch.cat([x, made.to_sparse_coo()], 1).coalesce()
 
 
+def all_alike(x: Tensor) -> bool:
+    """Whether every node has the same features."""
+    if x.layout == torch.strided:
+        return bool((x == x[0]).all())
+    x = x.coalesce()  # by rows, and within a row by columns
+    each = len(x.values()) // len(x)
+    if each * len(x) != len(x.values()):
+        return False
+    column, value = (table.view(len(x), each) for table in (x.indices()[1], x.values()))
+    return bool((column == column[0]).all() and (value == value[0]).all())
+
+
 def _bits(ids: Ids) -> NDArray[np.uint8]:
     """Zeros and ones, as many as a node has signs; the same for the integer 7 and the text `7`."""
     count = SIGNS * len(STEPS)

@@ -22,6 +22,7 @@ KINDS = {  # of the lines in each file
     "coverage": ("coverage",),
     "earlier": (SCORES, READOUTS, "method"),
     "engine": ("epoch", "kernel"),
+    "few-values": ("few values",),
     "fuzz": ("fuzz",),
     "hop-epoch": ("hop epoch",),
     "hops-first": (READOUTS, COMMITTEE, CONTROLS),

@@ -13,20 +13,21 @@ what single rows lose (records/noise.jsonl).
 """
 
 import numpy as np
+from torch import Tensor
 
 from muxgcl.graph import Graph
 from muxgcl.runs.scipy_tables import dense, features_table, scipy_rows
 from muxgcl.shapes import Array
 
 NODES, COLUMNS = 8192, 2048  # that are looked at, at most
-FEWEST = 16  # columns of features: halves of fewer say little
+FEWEST = 16  # values of a node: halves of fewer say little
 HALVINGS = 4  # of the columns, the mean of which is taken
 BLOCK = 256  # rows that are propagated at a time
 
 
 def agreement(graph: Graph, hops: int, seed: int = 0) -> tuple[float, float] | None:
     """`R_0` and `R_hops` of a sample of nodes and columns; None where there are too few of them."""
-    if min(graph.num_features, graph.num_nodes) < FEWEST:
+    if graph.num_nodes < FEWEST or few_values(graph):
         return None
     chance = np.random.default_rng(seed)
     nodes = np.sort(chance.permutation(graph.num_nodes)[:NODES])
@@ -43,6 +44,16 @@ def agreement(graph: Graph, hops: int, seed: int = 0) -> tuple[float, float] | N
     places = [chance.permutation(len(columns)) for _ in range(HALVINGS)]
     halvings = [np.array_split(place, 2) for place in places]
     return _alike(near, halvings), _alike(far, halvings)
+
+
+def few_values(graph: Graph) -> bool:
+    """Whether every node has only a few values: some numbers, or one column of each category."""
+    features = graph.features
+    if isinstance(features, Tensor):
+        counts = features[:NODES].count_nonzero(1)
+    else:
+        counts = features.matrix.rowptr.diff()
+    return int(counts.max()) < FEWEST
 
 
 def _alike(table: Array, halvings: list[list[Array]]) -> float:

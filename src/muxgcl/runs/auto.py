@@ -7,8 +7,8 @@ the best average, the one that drops the most is taken. How well that does for `
 that nobody has seen is measured by choosing from four of them and testing on the fifth
 (`leave_out`). The rest is about `mux-hop`: a step that samples nodes, as most do on a
 CPU, has another norm and other anchors (`of_sample`); where features look like noise
-(`runs/agreement.py`), the scales before the last count for less, and where edges do
-(`runs/edge_signal.py`), all scales do.
+(`runs/agreement.py`), or are few while neighbours are alike, the scales before the last count for
+less, and where edges look drawn at random (`runs/edge_signal.py`), all scales do.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from muxgcl.graph import Graph
-from muxgcl.runs.agreement import agreement
-from muxgcl.runs.edge_signal import edge_signal
+from muxgcl.runs.agreement import FEWEST, agreement, few_values
+from muxgcl.runs.edge_signal import BY_CHANCE, edge_signal, neighbours_alike
 from muxgcl.runs.settings import preset
 
 SMALL, LARGE = 5_000, 50_000  # nodes
@@ -82,6 +82,13 @@ NOISY = 0.02
 FOR_NOISE: dict[str, Any] = {
     "norm": "batch",
     "anchors": "last",
+    "readout_weights": (0.1, 0.3, 1.0),
+    "readout_features": 1.0,
+    "readout_raw": 0.05,
+}
+# where a node has few values and neighbours are alike, their mean tells more than the node
+# (records/few-values.jsonl)
+FOR_FEW_VALUES: dict[str, Any] = {
     "readout_weights": (0.1, 0.3, 1.0),
     "readout_features": 1.0,
     "readout_raw": 0.05,
@@ -154,22 +161,31 @@ def settings_of(method: str, graph: Graph) -> tuple[dict[str, Any], list[Choice]
     settings, choices = settings_for(*sizes, method=method)
     if method in IN_LAYERS:
         return settings, choices
-    signal = edge_signal(graph)
-    if signal is not None and signal.silent:
-        looks = FOR_SILENCE
-        why = "edges look drawn at random: they go neither with features nor with each other"
-    else:
-        found = agreement(graph, settings["hops"])
-        if found is None or found[1] <= 0 or (share := found[0] / found[1]) >= NOISY:
-            return settings, choices
-        looks, share = FOR_NOISE, max(share, 0.0)  # chance may put it a little below
-        why = (
-            f"features look like noise: before hops their halves agree {share:.1%} as far as after"
-        )
+    if (found := _looks(graph, settings["hops"])) is None:
+        return settings, choices
+    looks, why = found
     wanted = {k: v for k, v in looks.items() if k not in OF_FEATURES or settings[k] > 0}
     changed = {key: value for key, value in wanted.items() if settings[key] != value}
     kept = [choice for choice in choices if choice.key not in changed]
     return settings | changed, [*kept, *(Choice(k, v, why) for k, v in changed.items())]
+
+
+def _looks(graph: Graph, hops: int) -> tuple[dict[str, Any], str] | None:
+    """What to change for features and edges that look unlike those of the benchmark graphs."""
+    signal = edge_signal(graph)
+    if signal is not None and signal.silent:
+        why = "edges look drawn at random: they go neither with features nor with each other"
+        return FOR_SILENCE, why
+    if few_values(graph):
+        alike = neighbours_alike(graph) > BY_CHANCE
+        why = f"a node has fewer than {FEWEST} values, and neighbours are alike in them"
+        return (FOR_FEW_VALUES, why) if alike else None
+    found = agreement(graph, hops)
+    if found is None or found[1] <= 0 or (share := found[0] / found[1]) >= NOISY:
+        return None
+    share = max(share, 0.0)  # chance may put it a little below
+    why = f"features look like noise: before hops their halves agree {share:.1%} as far as after"
+    return FOR_NOISE, why
 
 
 def settings_for(

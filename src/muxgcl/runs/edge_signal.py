@@ -56,7 +56,27 @@ def edge_signal(graph: Graph, seed: int = 0) -> EdgeSignal | None:
     return EdgeSignal(of_features, 0.0 if told else _of_edges(graph.num_nodes, edges, chance))
 
 
+def neighbours_alike(graph: Graph, seed: int = 0) -> float:
+    r"""How alike neighbours are in their features, in standard deviations of what chance gives.
+
+    $\sum_i \langle x_i, y_i\rangle$ of the rows above: below 0 where neighbours are unlike.
+    """
+    chance, edges = np.random.default_rng(seed), edges_of(graph)
+    if not edges.shape[1]:
+        return 0.0
+    one, two = _beside_means(graph, edges, chance)
+    dealt = [float((one * chance.permutation(two)).sum()) for _ in range(DEALS)]
+    return _from_chance(float((one * two).sum()), dealt)
+
+
 def _of_features(graph: Graph, edges: Array, chance: np.random.Generator) -> float:
+    one, two = _beside_means(graph, edges, chance)
+    dealt = [_shared(one, chance.permutation(two)) for _ in range(DEALS)]
+    return _from_chance(_shared(one, two), dealt)
+
+
+def _beside_means(graph: Graph, edges: Array, chance: np.random.Generator) -> tuple[Array, Array]:
+    """Rows of nodes that have neighbours, and means over these, both centred."""
     adjacency = _matrix(edges, graph.num_nodes)
     linked = chance.permutation(np.flatnonzero(np.diff(adjacency.indptr)))[:NODES]
     around = adjacency[linked]
@@ -66,9 +86,7 @@ def _of_features(graph: Graph, edges: Array, chance: np.random.Generator) -> flo
     shape = (len(linked), len(needed))
     sums = sparse.csr_array((around.data, others, around.indptr), shape) @ rows
     means = sums / np.diff(around.indptr)[:, None]
-    one, two = rows[own] - rows[own].mean(0), means - means.mean(0)
-    dealt = [_shared(one, chance.permutation(two)) for _ in range(DEALS)]
-    return _from_chance(_shared(one, two), dealt)
+    return rows[own] - rows[own].mean(0), means - means.mean(0)
 
 
 def _of_edges(nodes: int, edges: Array, chance: np.random.Generator) -> float:
