@@ -1,4 +1,4 @@
-"""What an embedder's `fit` does: choose settings, tell what they take, train, read out."""
+"""`NodeEmbedder.fit`: choose settings, estimate cost, train, embed."""
 
 import warnings
 from dataclasses import dataclass
@@ -75,8 +75,8 @@ def learn(graph: Any, wanted: Wanted) -> Trained:
             on_prepare=on_prepare,
             workers=workers if find_method(plan.method).divides else None,
         )
-    if (told := collapse_warning(embedding)) is not None:
-        warnings.warn(told, stacklevel=3)
+    if (message := collapse_warning(embedding)) is not None:
+        warnings.warn(message, stacklevel=3)
     ids = np.arange(prepared.num_nodes) if loaded is None else loaded.ids
     facts = graph_facts(prepared, () if loaded is None else loaded.notes)
     came = found.plan, committee, ids, embedding.numpy(), encoding, facts

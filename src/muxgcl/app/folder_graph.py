@@ -122,7 +122,7 @@ def with_kept_labels(run: Run, loaded: Loaded) -> Loaded:
 
 
 def with_labels(loaded: Loaded, y: NDArray[np.int64], names: list[str] | None) -> Loaded:
-    """The same graph with these classes, -1 for none."""
+    """A graph with other classes, -1 for none."""
     tensors = copy(loaded.tensors)
     tensors.y = torch.from_numpy(y)
     return replace(loaded, tensors=tensors, label_names=names)

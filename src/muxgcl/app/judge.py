@@ -64,7 +64,7 @@ def score_stage(
 
 
 def unlabelled_scores(z: Tensor, graph: Graph) -> dict[str, Any]:
-    """What can be said of an embedding without labels: whether it has clusters that edges know."""
+    """How far an embedding has stable clusters that most edges stay inside; needs no labels."""
     found = structure(z.numpy(), edges_of(graph))
     if found is None:
         return {}

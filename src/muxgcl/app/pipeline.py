@@ -166,8 +166,8 @@ def _run_one(
         for note in [*job.notes, *notes] if first else notes:
             observer.note(note)
         fitted, z = members_stage(job, ready, run, paper, start)
-        if (told := collapse_warning(z)) is not None:
-            observer.note(told)
+        if (warning := collapse_warning(z)) is not None:
+            observer.note(warning)
         save_stage(run, job.loaded, z, keep_graph=not job.source.is_dataset)
         observer.wrote("embeddings", run.embeddings_file)
         scores = _score(job, plan, run, fitted, z, paper) if options.score else {}

@@ -57,7 +57,7 @@ def draws(console: Console) -> bool:
 
 
 class Count(MofNCompleteColumn):
-    """So many of so many; nothing where nobody knows how many there are."""
+    """`done/total`; empty while the total is unknown."""
 
     def render(self, task: Task) -> Text:
         """The text of the column."""
@@ -179,13 +179,13 @@ class Screen(Observer):
     def scores(self, method: str, scores: Mapping[str, Any], verdict: Verdict | None) -> None:
         """The table of scores, and whether training paid off."""
         self._end()
-        told = None if verdict is None else verdict.to_dict()
-        show_scores(method, scores, told, self.scores_to)
+        judged = None if verdict is None else verdict.to_dict()
+        show_scores(method, scores, judged, self.scores_to)
 
     def over_seeds(
         self, method: str, seeds: int, scores: Mapping[str, Any], verdict: Verdict | None
     ) -> None:
-        """The same over several seeds."""
+        """The scores over several seeds, as `scores` shows those of one."""
         self.scores_to.print(f"over {seeds} seeds (mean and spread of their means):")
         self.scores(method, scores, verdict)
 
@@ -196,7 +196,7 @@ class Screen(Observer):
 
 
 class Lines:
-    """Prints what goes on where there is no bar: after two seconds, then twice a minute."""
+    """Prints progress lines where no bar can be drawn: after two seconds, then twice a minute."""
 
     def __init__(self) -> None:
         self.text = ""

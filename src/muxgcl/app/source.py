@@ -244,7 +244,7 @@ def other_graph(before: Mapping[str, Any], graph: Graph) -> str:
 
 
 def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:
-    """The same graph with labels of another table, joined by id; nodes without one have none."""
+    """A graph with the labels of another table, joined by id; nodes without one have none."""
     columns = NodeColumns(options.id_column, options.label_column, features=False)
     table = read_nodes(options.labels, "the labels", columns, options.header)
     y, names = classes(joined_labels(table, from_array(loaded.ids), "the graph"))

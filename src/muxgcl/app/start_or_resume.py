@@ -55,7 +55,7 @@ def with_original_sample(run: Run, plan: Plan, *, exact: bool, given: Collection
 def with_original_width(run: Run, plan: Plan, asked: int | None) -> Plan:
     """The plan without its default width, where the run was begun without one.
 
-    So a width that nobody asks for changes no embedding.
+    Resuming thus keeps the embedding's columns.
     """
     if asked is not None or not run.exists:
         return plan
@@ -67,7 +67,7 @@ def with_original_width(run: Run, plan: Plan, asked: int | None) -> Plan:
 
 
 def refuse_foreign(run: Run) -> None:
-    """Leave a folder alone that holds other things, and a file."""
+    """Refuse a file, or a folder with other content."""
     if run.path.is_file():
         raise UserError(f"{run.path} is a file; expected a folder")
     if (other := run.foreign_entry()) is not None:

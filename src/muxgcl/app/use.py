@@ -130,7 +130,7 @@ def _graph_to_embed(
 ) -> tuple[Graph, Array, list[str]]:
     """The graph, the ids of the nodes that are asked for, which come last, and what to say of it.
 
-    It is the run's own graph with new nodes, a graph of its own, or, of a run that was stopped
+    It is the run's graph with new nodes behind it, another graph, or, for a run that was stopped
     before its end, the graph that it was trained on.
     """
     tables = run.config()

@@ -135,7 +135,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _usage(error: Any) -> str:
-    """What is wrong with the words of a command: option, what was expected, what was got."""
+    """The usage error: option, expected, got."""
     said = error.format_message().replace("Value error, ", "")
     faults = error.__cause__.errors() if hasattr(error.__cause__, "errors") else []
     for fault in faults[:1]:  # as pydantic tells it
@@ -189,9 +189,9 @@ def _termination() -> Iterator[None]:
 
 
 def _out_of_memory(error: Exception) -> bool:
-    told = str(error)  # torch has a kind of its own for GPUs alone
+    message = str(error)  # torch has a kind of its own for GPUs alone
     words = ("out of memory", "not enough memory", "can't allocate memory")
-    return isinstance(error, MemoryError) or any(word in told for word in words)
+    return isinstance(error, MemoryError) or any(word in message for word in words)
 
 
 def _to_do(error: BaseException) -> str:

@@ -62,9 +62,9 @@ def tune(
     by: Annotated[
         By | None,
         typer.Option(
-            help="labels: accuracy in the development half. structure: stable clusters that edges "
-            "know of; links: hidden edges; both need no labels. By default labels where the graph "
-            "has any, else structure."
+            help="labels: accuracy in the development half. structure: stable clusters that most "
+            "edges stay inside; links: hidden edges; both need no labels. By default labels where "
+            "the graph has any, else structure."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Trainings per trial, each with another seed.")] = 1,

@@ -1,4 +1,4 @@
-"""The arrays that evaluation speaks: embeddings [n, d], labels [n] (-1: none), numpy throughout."""
+"""Array types used in evaluation: embeddings [n, d], labels [n] (-1: none); numpy throughout."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def unit_rows(z: Table) -> Table:
 
 
 def single_unit_rows(z: Table) -> Table:
-    """The same in float32: half as large; a block of a dense table is in float64 at a time."""
+    """Rows scaled to length one in float32; a block of a dense table is in float64 at a time."""
     if sparse.issparse(z):
         return unit_rows(z).astype(np.float32)
     z = checked_table(z)

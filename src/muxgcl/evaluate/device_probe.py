@@ -169,7 +169,7 @@ def _newton(
         solution = solution + length[:, None] * step
         margin = margin + length[:, None] * change
     else:
-        first = int((steep > goal).any(0).nonzero()[0]) // classes
+        first = int((~(steep <= goal)).any(0).nonzero()[0]) // classes
         warnings.warn(f"no convergence at C = {strengths[first]:g}", RuntimeWarning, stacklevel=2)
     return solution
 

@@ -1,4 +1,4 @@
-r"""How good an embedding is where nobody has labels: are there clusters, and do edges know of them?
+r"""An embedding without labels: are there stable clusters that most edges stay inside?
 
 - *Stability*: the columns are divided at random into two halves, and k-means groups the nodes by
   each. The normalised mutual information of the two groupings is 1 where both halves of an

@@ -89,8 +89,8 @@ def _sections(
         )
     else:
         missing.append("<b>Scores</b>: none of the runs was evaluated.")
-    rows, told = pair_rows(records, names), verdicts(records, names)
-    if rows or told:
+    rows, sentences = pair_rows(records, names), verdicts(records, names)
+    if rows or sentences:
         yield section(
             "pairs",
             "Differences in pairs",
@@ -98,7 +98,7 @@ def _sections(
             "seed say nothing about other seeds."
             + " The table: each run minus the first one with the same splits."
             * bool(rows),
-            (table(PAIRS, rows) if rows else "") + bullets(told),
+            (table(PAIRS, rows) if rows else "") + bullets(sentences),
         )
     if data["runs"]:
         yield section(

@@ -17,7 +17,7 @@ from muxgcl.report.scores import Score, flatten, judged
 
 
 def graph_and_labels(record: RunRecord) -> Hashable:
-    """The same for runs on the same graph with the same labels."""
+    """A key that runs on one graph with one set of labels share."""
     labels = b"" if record.labels is None else np.ascontiguousarray(record.labels).tobytes()
     names = "|".join(map(str, record.label_names))
     sizes = tuple(sorted(record.data_summary.items()))

@@ -90,7 +90,7 @@ class Scope:
 
     @property
     def hops(self) -> Hops:
-        """The same for `hops`."""
+        """How much of `hops` is wanted."""
         return Hops(
             seeds=self.seeds,
             own_seeds=max(self.seeds, self.chief_seeds or 0),

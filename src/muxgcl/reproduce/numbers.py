@@ -70,7 +70,7 @@ def percent(found: Summary | None, planned: int, printed: Printed | None = None)
 
 
 def share(found: Summary | None, planned: int, printed: Printed | None = None) -> str:
-    """The same for a measure between 0 and 1."""
+    """`percent` for a measure between 0 and 1, with three digits."""
     if found is None:
         return f"{DASH} ({printed.plain})" if printed else DASH
     fewer = f", n = {found.n}" if found.n < planned else ""

@@ -54,40 +54,40 @@ def difference(found: Found, scope: Scope, one: Row, two: Row, dataset: str) -> 
 
 
 def gap(found: Found, scope: Scope, one: Row, two: Row, dataset: str) -> str:
-    """The same as a cell."""
+    """The difference and its interval, as the text of a cell."""
     return numbers.interval(difference(found, scope, one, two, dataset))
 
 
 def by_settings(found: Found, scope: Scope) -> list[str]:
     """Where MUX-GCL's lead over GRACE is more than what is left of it at equal settings."""
-    told = []
+    notes = []
     full, neither = (("mux-gcl", variant) for variant in ("full", "neither"))
     for dataset in scope.columns("table4"):
         own = difference(found, scope, full, ("grace", "full"), dataset)
         equal = difference(found, scope, full, neither, dataset)
         if own and equal and equal.high is not None and own.is_above and own.mean > equal.high:
-            told.append(
+            notes.append(
                 f"On {TITLES.get(dataset, dataset)} the difference is the settings: at equal ones "
                 f"it is {numbers.interval(equal)}."
             )
-    return told
+    return notes
 
 
 def collapsed(
     found: Found, scope: Scope, methods: Iterable[str], columns: Sequence[str]
 ) -> list[str]:
     """A note on trainings that came to nothing: the mean of their cell hides it."""
-    told = []
+    notes = []
     for method in methods:
         for dataset in columns:
             records = shown(found, scope, (method, "full"), dataset).records
             each = [fmean(scores) for scores in numbers.scores(records)]
             fallen = [x for x in each if x < median(each) - COLLAPSED]
             if fallen:
-                told.append(
+                notes.append(
                     f"{LABELS[method]} on {TITLES.get(dataset, dataset)}: {len(fallen)} of "
                     f"{len(each)} trainings collapsed (accuracy "
                     f"{', '.join(f'{x:.1f}' for x in fallen)}; the median over seeds is "
                     f"{median(each):.2f})."
                 )
-    return told
+    return notes

@@ -71,7 +71,7 @@ GENERAL = ("mux-hop", *IN_LAYERS)  # methods that have settings for every graph
 # settings with which a sample learns sooner, or a step costs less, whatever else is set
 # (records/sampled-search.jsonl, records/fanout-search.jsonl)
 SAMPLED: dict[str, Any] = {"zero_bias": True, "hidden": 1024, "fanout": 5}
-# and what suits it, at the drop rates above (records/everyday-search.jsonl)
+# preset `auto` changes these too, at the drop rates above (records/everyday-search.jsonl)
 SAMPLED_AUTO = {"norm": "batch", "anchors": "last"}
 BY_EARLIER_VERSIONS = ("drop_features", "dropout", "drop_edges", "temperature")
 # a large graph has seen each of its nodes once or twice by the end: views that keep more of them
@@ -134,14 +134,14 @@ def _best(tried: Mapping[Any, tuple[float, ...]], leave_out: Collection[str]) ->
 
 
 def of_sample(method: str, preset: str) -> dict[str, Any]:
-    """Settings that come with a sample that a run takes by itself; `auto` has more of them."""
+    """Settings that change where a run samples nodes by itself; with `auto` a few more."""
     if method != "mux-hop":
         return {}
     return SAMPLED | SAMPLED_AUTO if preset == "auto" else dict(SAMPLED)
 
 
 def brought(method: str, preset: str) -> list[str]:
-    """Settings that came with the sample of a run, be it one that an earlier version began."""
+    """Names of the settings that sampling changes, or that it changed in earlier versions."""
     found = list(of_sample(method, preset))
     return [*found, *BY_EARLIER_VERSIONS] if found and preset == "auto" else found
 

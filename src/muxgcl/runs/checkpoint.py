@@ -30,7 +30,7 @@ def restore(run: Run, plan: Plan, graph: Graph) -> Method:
 
 
 def checkpoint_of(run: Run, plan: Plan) -> tuple[dict[str, Tensor], int]:
-    """A run's checkpoint and its epoch; it must be of this plan's training, and hold numbers."""
+    """A run's checkpoint and epoch, checked against the plan and for NaN."""
     tensors, facts = run.checkpoint()
     path, epoch = run.checkpoint_file, facts["epoch"]
     if facts.get("method") != plan.method:

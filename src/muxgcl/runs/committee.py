@@ -47,7 +47,7 @@ class Committee:
         return gathered(self.embed_blocks(graph), graph.num_nodes)
 
     def embed_blocks(self, graph: Graph) -> Iterator[Tensor]:
-        """The same in blocks of rows."""
+        """The embedding in blocks of rows, from the first node on."""
         for blocks in zip(*(embed_blocks(m, graph) for m in self.methods), strict=True):
             yield mapped(side_by_side(blocks), self.output)
 

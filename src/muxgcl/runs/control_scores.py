@@ -69,7 +69,10 @@ def control_tables(plan: Plan, graph: Graph) -> dict[str, Any]:
 
 
 def each_control(plan: Plan, graph: Graph, rows: Array | None = None) -> Iterator[tuple[str, Any]]:
-    """The same, each made when it is asked for; of all nodes or those of `rows`."""
+    """The tables of `control_tables` one by one, each made when it is asked for.
+
+    Of all nodes, or of those of `rows`.
+    """
     propagation = scipy_rows(graph.adjacency.propagation().matrix)
     yield from each_feature_control(features_table(graph.features), propagation, rows)
     if find_method(plan.method).trainable:

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from muxgcl.errors import UserError
+from muxgcl.errors import UserError, reason_of
 from muxgcl.graph import Graph, fingerprint, graph_fingerprint
 from muxgcl.kernels.ring import LostWorker, Workers
 from muxgcl.methods import METHODS, Method
@@ -101,13 +101,13 @@ def _number(name: str) -> int:
 
 def _why(error: Exception, world: int, timeout: float) -> str:
     """What kept the workers from meeting, in one line."""
-    told = " ".join(str(error).split())
+    reason = reason_of(error)
     where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-    if "EADDRINUSE" in told or "address already in use" in told.lower():
+    if "EADDRINUSE" in reason or "address already in use" in reason.lower():
         return f"{where} is taken by another program: name another port with --master-port"
-    if "timed out" in told.lower() or "timeout" in told.lower():
+    if "timed out" in reason.lower() or "timeout" in reason.lower():
         return f"not all of the {world} workers came to {where} within {timeout:.0f} s"
-    return f"the {world} workers could not meet at {where}: {told[:160]}"
+    return f"the {world} workers could not meet at {where}: {reason[:160]}"
 
 
 def speaks(wait: float = 2.0) -> bool:
@@ -146,11 +146,11 @@ def all_succeed(workers: Workers | None) -> Iterator[None]:
         raise
     except Exception as error:
         mine = error
-    told = None
+    message = None
     if mine is not None:
-        told = str(mine) if isinstance(mine, UserError) else f"{type(mine).__name__}: {mine}"
+        message = str(mine) if isinstance(mine, UserError) else f"{type(mine).__name__}: {mine}"
     found: list[str | None] = [None] * workers.world
-    _together(dist.all_gather_object, found, told, workers.group)
+    _together(dist.all_gather_object, found, message, workers.group)
     if mine is not None:
         raise mine
     for rank, words in enumerate(found):
@@ -208,7 +208,7 @@ def same(workers: Workers, marks: Mapping[str, str]) -> None:
 def beating(
     workers: Workers, on_prepare: Callable[[int, int], None] | None
 ) -> Callable[[int, int], None]:
-    """For worker 0 in `prepare`: tells the others every few seconds that it is at work."""
+    """Wrap worker 0's progress callback so that it also sends a heartbeat."""
     last = time.monotonic()
 
     def step(done: int, of: int) -> None:

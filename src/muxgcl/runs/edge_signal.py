@@ -52,8 +52,8 @@ def edge_signal(graph: Graph, seed: int = 0) -> EdgeSignal | None:
     if edges.shape[1] < 2 * FEWEST_EDGES:
         return None
     of_features = _of_features(graph, edges, chance)
-    told = abs(of_features) >= BY_CHANCE
-    return EdgeSignal(of_features, 0.0 if told else _of_edges(graph.num_nodes, edges, chance))
+    clear = abs(of_features) >= BY_CHANCE
+    return EdgeSignal(of_features, 0.0 if clear else _of_edges(graph.num_nodes, edges, chance))
 
 
 def neighbours_alike(graph: Graph, seed: int = 0) -> float:

@@ -17,7 +17,7 @@ def features_table(features: Features) -> Any:
 
 
 def scipy_rows(matrix: Csr) -> Any:
-    """The same matrix as scipy holds it."""
+    """A sparse matrix as scipy holds it."""
     places = (part.cpu().numpy() for part in (matrix.col, matrix.rowptr))
     shape = (matrix.rows, matrix.columns)
     return sparse.csr_array((matrix.value.cpu().numpy(), *places), shape=shape)

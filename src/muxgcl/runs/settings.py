@@ -59,10 +59,10 @@ def _preset_table(method: str, name: str, dataset: str) -> dict[str, Any]:
         name = "paper"
     if name not in tables:
         known = ", ".join(dict.fromkeys(["best", *tables, "auto"]))
-        told = f"{method} has no preset {name!r}; it has {known}, or a .toml file"
+        message = f"{method} has no preset {name!r}; it has {known}, or a .toml file"
         if name == "paper":
-            told += " (published methods have `paper`, as with --method mux-gcl)"
-        raise UserError(told)
+            message += " (published methods have `paper`, as with --method mux-gcl)"
+        raise UserError(message)
     found: dict[str, Any] = tables[name].get(dataset) or tables[name].get("default") or {}
     return found
 

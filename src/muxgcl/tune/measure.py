@@ -130,7 +130,7 @@ class ByLinks:
 
 
 class ByStructure:
-    """Stable clusters that edges know of (`muxgcl.evaluate.unlabelled`); no labels."""
+    """Stable clusters that most edges stay inside (`muxgcl.evaluate.unlabelled`); no labels."""
 
     name: ClassVar[str] = "structure"
     figures: ClassVar[tuple[str, ...]] = Structure.FIGURES
@@ -148,7 +148,7 @@ class ByStructure:
 
     @staticmethod
     def suits(graph: Graph) -> bool:
-        """Whether there can be clusters that edges know of."""
+        """Whether the graph has enough nodes for clusters, and edges."""
         return graph.num_nodes >= 2 * CLUSTERS and edges_of(graph).size > 0
 
     def __call__(
