@@ -209,7 +209,10 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
         (["--study", "x.toml"], "ending in .toml, got x.toml"),
         (["--set", "lr"], "key=value"),
         (["--method", "raw"], "raw has no setting left to search"),
-        (["--set", "hops=3"], "scale_weights needs one number for each of the 4 scales"),
+        (
+            ["--set", "hops=3", "--set", "scale_weights=1"],
+            "scale_weights needs one number for each of the 4 scales",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(
