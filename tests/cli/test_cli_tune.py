@@ -104,7 +104,7 @@ def test_controls_stand_beside_the_best_trial(
     told = capsys.readouterr().out
     assert re.search(r"development \(n = 2\) +accuracy %", told)
     assert re.search(r"  A\^2 X +\d+\.\d\d ± \d+\.\d\d\n", told)
-    assert "over 2 splits of one training seed; ahead in" in told
+    assert "over 2 splits of one run; ahead in" in told
     assert command_line([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     loaded = load("edges.csv", features="nodes.csv")
