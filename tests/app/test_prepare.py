@@ -17,6 +17,7 @@ from muxgcl.evaluate import development_hash
 from muxgcl.io import planted
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
+from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import labels_of
 
@@ -138,6 +139,34 @@ def test_scores_that_cannot_be_had_are_refused_before_training() -> None:
     with pytest.raises(UserError, match="a score of the controls needs labels"):
         prepare(unlabelled(), replace(SCORED, controls=True), None, None)
     prepare(unlabelled(), replace(SCORED, controls=True, score=False), None, None)
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        ({0: 0, 1: 1}, "2 nodes have a label, expected at least 6"),
+        ({0: 1}, "1 node has a label, expected at least 6"),
+        (dict.fromkeys(range(40), 0), "all labels are the same"),
+    ],
+)
+def test_labels_that_are_too_few_to_score_stop_no_training(
+    tmp_path: Path, labels: dict[int, int], reason: str
+) -> None:
+    data, heard = planted(nodes=40), Heard()
+    data.y[:] = -1
+    for node, label in labels.items():
+        data.y[node] = label
+    options = replace(SCORED, out=tmp_path / "run", report=True)
+    result = muxgcl.run(data, options, observer=heard)
+    assert result.embedding.shape == (40, 8)
+    assert list(result.scores) == ["no labels"]
+    assert [note for note in heard.notes if "score" in note] == [f"not scored: {reason}"]
+    assert not any("no labels" in note for note in heard.notes)
+    assert (tmp_path / "run" / "report.html").is_file()
+    assert (labels_of(muxgcl.load(data).tensors) == Run(tmp_path / "run").labels()).all()
+    for asked in ({"protocols": ("holdout",)}, {"controls": True}):
+        with pytest.raises(UserError, match=r"too few|at least two classes"):
+            prepare(data, replace(options, out=tmp_path / "other", **asked), None, None)
 
 
 def test_the_estimate_knows_what_was_asked_for_and_is_left_out_where_a_run_goes_on(

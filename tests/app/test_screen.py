@@ -19,7 +19,7 @@ from rich.progress import Progress
 from muxgcl import __version__
 from muxgcl.app import screen as screens
 from muxgcl.app.screen import Screen
-from muxgcl.app.show import say
+from muxgcl.app.show import info_rows, say
 from muxgcl.cli import _told_after, progress
 from muxgcl.runs.environment import human_time
 from muxgcl.runs.folder import Run
@@ -309,6 +309,9 @@ def test_info_of_a_run_is_told_or_printed_as_json(
     assert (found["method"], found["epochs_done"], found["finished"]) == ("grace", 2, True)
     status, text, _ = ask(capsys, "info", str(trained))
     assert "2 of 2, loss " in text
+    assert "all columns that are read out" in text
+    rows = dict(info_rows({**found, "output_width": 1024}))
+    assert rows["width"] == "1,024 columns"
     assert ask(capsys, "info", str(tmp_path))[0] == 2
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stage_cases import begun, plan_of, ready_of
+from stage_cases import OPTIONS, Heard, begun, plan_of, ready_of
 
 import muxgcl
 from muxgcl import RunOptions, UserError
@@ -18,12 +18,14 @@ from muxgcl.app.start_or_resume import (
     graph_facts,
     observed_so_far,
     refuse_foreign,
+    with_original_epochs,
     with_original_sample,
     with_original_width,
 )
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io import planted
 from muxgcl.io.load import Loaded
+from muxgcl.runs.auto import Choice
 from muxgcl.runs.fit import Stopped, make_ready, reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
@@ -225,6 +227,58 @@ def test_a_resumed_plan_has_the_default_width_where_the_run_has_it(
     begun(run, ready_of(loaded, members=members, output_width=width), loaded)
     assert with_original_width(run, plan, None) == replace(plan, output_width=want)
     assert with_original_width(run, plan, 5) is plan
+
+
+def test_a_resumed_plan_is_as_long_as_the_run_unless_another_length_is_asked_for(
+    loaded: Loaded, tmp_path: Path
+) -> None:
+    run, plan = Run(tmp_path / "run"), plan_of(settings={"epochs": 9})
+    told = replace(plan, choices=(Choice("epochs", 9, "a small graph"),))
+    assert with_original_epochs(run, told, ()) is told  # there is no run
+    begun(run, ready_of(loaded), loaded)
+    assert with_original_epochs(run, told, ("lr",)) == plan_of()
+    assert with_original_epochs(run, told, ("epochs",)) is told
+
+
+@pytest.mark.parametrize("more", [{"members": 2, "output_width": 4}, {"output_width": 3}])
+def test_more_members_or_another_width_train_no_longer(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    data, options = planted(nodes=60), replace(OPTIONS, out=tmp_path / "run", report=False)
+    muxgcl.run(data, options)
+    muxgcl.run(data, replace(options, epochs=None, resume=True, **more))
+    assert Run(tmp_path / "run").config()["train"]["epochs"] == 2
+    assert Run(tmp_path / "run").metrics()[-1]["epoch"] == 2
+
+
+def test_a_width_of_0_gives_all_columns_back(tmp_path: Path) -> None:
+    data, options = planted(nodes=60), replace(OPTIONS, out=tmp_path / "run", report=False)
+    full = muxgcl.run(data, options).embedding
+    assert muxgcl.run(data, replace(options, resume=True, output_width=3)).embedding.shape[1] == 3
+    heard = Heard()
+    again = muxgcl.run(data, replace(options, resume=True, output_width=0), observer=heard)
+    assert "the embedding becomes as wide as what is read out" in heard.notes
+    assert (again.embedding == full).all()
+    assert "output_width" not in Run(tmp_path / "run").config()["run"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("muxgcl run 'my graph'", "muxgcl run 'my graph' --epochs 7 --members 3"),
+        ("muxgcl run g --epochs 5 --seed 0", "muxgcl run g --seed 0 --epochs 7 --members 3"),
+        ("muxgcl run g --epochs=5 --members 1", "muxgcl run g --epochs 7 --members 3"),
+        ("muxgcl run 'torn", "muxgcl run 'torn"),
+        (None, None),
+    ],
+)
+def test_the_command_of_a_resumed_run_has_it_as_it_is_now(
+    run: Run, loaded: Loaded, before: str | None, after: str | None
+) -> None:
+    config = run.config()
+    run.write_config({**config, "run": {**config["run"], "command": before}})
+    begun(run, ready_of(loaded, settings={"epochs": 7}, members=3), loaded, resume=True)
+    assert run.config()["run"].get("command") == after
 
 
 def test_a_folder_of_other_things_is_refused_and_one_of_ours_is_not(

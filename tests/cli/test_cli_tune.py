@@ -104,7 +104,7 @@ def test_controls_stand_beside_the_best_trial(
     told = capsys.readouterr().out
     assert re.search(r"development \(n = 2\) +accuracy %", told)
     assert re.search(r"  A\^2 X +\d+\.\d\d ± \d+\.\d\d\n", told)
-    assert "over 2 splits of one training seed; ahead in" in told
+    assert "over 2 splits of one run; ahead in" in told
     assert command_line([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     loaded = load("edges.csv", features="nodes.csv")
@@ -209,7 +209,10 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
         (["--study", "x.toml"], "ending in .toml, got x.toml"),
         (["--set", "lr"], "key=value"),
         (["--method", "raw"], "raw has no setting left to search"),
-        (["--set", "hops=3"], "scale_weights needs one number for each of the 4 scales"),
+        (
+            ["--set", "hops=3", "--set", "scale_weights=1"],
+            "scale_weights needs one number for each of the 4 scales",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(

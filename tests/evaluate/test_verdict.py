@@ -28,7 +28,7 @@ def test_the_best_control_is_the_yardstick_and_differences_are_paired() -> None:
     assert found.interval is None
     assert found.sentence == (
         "training paid: mux is 2.33 points of accuracy above the best control, raw features "
-        "(paired difference +2.33 ± 1.53 over 3 splits of one training seed; ahead in 3 of 3)"
+        "(paired difference +2.33 ± 1.53 over 3 splits of one run; ahead in 3 of 3)"
     )
 
 
@@ -62,6 +62,22 @@ def test_a_difference_within_the_spread_of_the_splits_is_not_called() -> None:
     assert found.paid is None
     assert "no clear difference" in found.sentence
     assert "use raw features (--method raw), which is cheaper" in found.sentence
+
+
+@pytest.mark.parametrize("own", [100.0, 50.0])
+def test_where_no_split_differs_from_another_there_is_no_verdict_and_no_advice(own: float) -> None:
+    rivals = {"raw": [100.0, 100.0, 100.0], "majority": [0.0, 0.0, 0.0]}
+    found = verdict("mux", scores([own] * 3, **rivals))
+    assert found is not None
+    assert found.paid is None
+    assert found.sentence.startswith("no verdict: mux has the same accuracy on every split")
+    assert found.sentence.endswith("in 0 of 3)")
+    one = verdict("mux", scores([own], raw=[60.0]))  # one split has no spread, but may be large
+    assert one is not None
+    assert one.paid is (own > 60)
+    uneven = verdict("mux", scores([90.0] * 3, raw=[80.0, 80.0, 81.0]))
+    assert uneven is not None
+    assert uneven.paid is True
 
 
 @pytest.mark.parametrize(
@@ -154,7 +170,7 @@ def test_a_verdict_is_said_in_words() -> None:
     assert "below the best control, raw features" in _outcome("m", "raw", found, False)
     assert "no clear difference" in _outcome("m", "raw", found, None)
     assert _figures(found, 2, 1, None) == (
-        "paired difference -1.23 ± 0.50 over 6 splits of one training seed; ahead in 2 of 6"
+        "paired difference -1.23 ± 0.50 over 6 splits of one run; ahead in 2 of 6"
     )
     assert "over 2 seeds and 3 splits, too few seeds for more" in _figures(found, 2, 2, None)
     assert "over 1 split of" in _figures(Summary(1.0, 0.0, 1), 1, 1, None)

@@ -275,3 +275,32 @@ def test_networkx_edges_without_weight_count_one() -> None:
 def test_one_and_the_text_one_are_the_same_id() -> None:
     with pytest.raises(UserError, match="the id '1' is already on node '1'"):
         load(nx.Graph([(1, "1"), ("1", "x")]))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("header", ["source,target", "source,target,weight,kind,since"])
+def test_features_without_edges_are_a_graph(tmp_path: Path, header: str, directed: bool) -> None:
+    edges = tmp_path / "edges.csv"
+    edges.write_text(header + "\n")
+    (tmp_path / "nodes.csv").write_text("id,age\na,1\nb,5\nc,3\n")
+    kind = "kind" if "kind" in header else None
+    graph = load(tmp_path, directed=directed, edge_type_column=kind)
+    assert graph.tensors.edge_index.shape == (2, 0)
+    assert graph.ids.tolist() == ["a", "b", "c"]
+    assert f"{edges} has a header but no rows: the graph has no edges" in graph.notes
+    assert "3 nodes have no edges" in graph.notes
+    with pytest.raises(UserError, match=r"edges\.csv has a header but no rows$"):
+        load(edges)
+    (tmp_path / "nodes.csv").write_text("id,label\na,1\nb,5\nc,3\n")
+    with pytest.raises(UserError, match="no edges, and no features of its nodes are given"):
+        load(tmp_path)
+
+
+def test_a_column_file_without_edges_is_a_graph_where_there_are_features(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"source": ["a"], "target": ["b"]}).iloc[:0].to_parquet(tmp_path / "e.parquet")
+    features = pd.DataFrame({"id": ["a", "b"], "age": [1.0, 2.0]})
+    graph = load(tmp_path / "e.parquet", features=features)
+    assert graph.tensors.edge_index.shape == (2, 0)
+    with pytest.raises(UserError, match="has no rows"):
+        load(tmp_path / "e.parquet")

@@ -280,6 +280,39 @@ def test_the_last_scale_alone_needs_no_weights_of_the_others() -> None:
         build(both, GRAPH)
 
 
+@pytest.mark.parametrize(("method", "scales"), [("mux-hop", "hops"), ("mux-gcl", "layers")])
+def test_weights_of_a_presets_contrasts_follow_the_number_of_scales(
+    method: str, scales: str
+) -> None:
+    first = Plan.make(method, "best").settings.scale_weights[0]
+    for count in (1, 3, 5):
+        plan = Plan.make(method, "best", overrides={scales: str(count)})
+        want = (first, *[(1 - first) / count] * count)
+        assert plan.settings.scale_weights == pytest.approx(want)
+        build(plan, GRAPH)
+    same = Plan.make(method, "best", overrides={scales: 2})
+    assert same.settings == Plan.make(method, "best").settings
+    own = {scales: 1, "scale_weights": (0.1, 0.9)}
+    assert Plan.make(method, "best", overrides=own).settings.scale_weights == (0.1, 0.9)
+    with pytest.raises(UserError, match="for each of the 1001002 scales"):
+        build(Plan.make(method, "best", overrides={scales: 1_001_001}), GRAPH)
+
+
+@pytest.mark.parametrize("method", ["mux-hop", "mux-gcl"])
+def test_the_last_scale_alone_has_no_features_beside_it_unless_they_are_asked_for(
+    method: str,
+) -> None:
+    for preset in ("best", "auto"):
+        usual = Plan.make(method, preset, overrides={"readout": "all"}, graph=GRAPH)
+        assert usual.settings.readout_features > 0
+        last = {"readout": "last"}
+        plan = Plan.make(method, preset, overrides=last, graph=GRAPH)
+        assert (plan.settings.readout_features, plan.settings.readout_raw) == (0.0, 0.0)
+        assert not any(choice.key.startswith("readout") for choice in plan.choices)
+        asked = Plan.make(method, preset, overrides={**last, "readout_raw": 0.5}, graph=GRAPH)
+        assert (asked.settings.readout_features, asked.settings.readout_raw) == (0.0, 0.5)
+
+
 def test_a_file_of_settings_is_taken_as_it_is_written(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text("hops = 2\nreadout_weights = [0.7, 1.0]\n")

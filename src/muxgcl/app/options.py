@@ -54,7 +54,7 @@ class RunOptions:
         preset: where settings start: "best" (the default for a named dataset), "auto" (the default
             for any other graph), "paper", "quick" or a .toml file of settings.
         settings: settings that differ from the preset, such as `{"width": 256}`.
-        epochs: how long to train; the preset's length by default.
+        epochs: how long to train; the preset's length by default, that of the run with `resume`.
         seed: of everything random in the run.
         members: train this many seeds, from `seed` on, and put their embeddings side by side.
         output_width: columns of the embedding: what is read out is compressed by a linear map that

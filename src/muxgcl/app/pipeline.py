@@ -22,6 +22,7 @@ from muxgcl.app.result import Result, SeedsResult
 from muxgcl.app.start_or_resume import (
     begin,
     refuse_foreign,
+    with_original_epochs,
     with_original_sample,
     with_original_width,
 )
@@ -143,6 +144,7 @@ def _run_one(
     """One seed: start or resume its run folder, train, embed, score, report."""
     run, options, observer, workers = Run(folder), job.options, job.observer, job.workers
     plan = from_first(workers, lambda: _resumed_plan(job, plan, run))
+    job = replace(job, budget=replace(job.budget, plan=plan))
     observer.phase("preparing")
     with reporting_interrupts("preparing", resumable=False):
         ready = ready_for(job, plan, run)
@@ -161,6 +163,7 @@ def _run_one(
                 resume=options.resume,
                 overwrite=options.overwrite,
                 command=command,
+                output_width=options.output_width,
             )
             paper = paper_protocol(job, plan, run)
         for note in [*job.notes, *notes] if first else notes:
@@ -184,7 +187,9 @@ def _resumed_plan(job: Job, plan: Plan, run: Run) -> Plan:
     refuse_foreign(run)
     if not job.options.resume:
         return plan
-    plan = with_original_sample(run, plan, exact=job.options.exact, given=job.options.overrides)
+    given = job.options.overrides
+    plan = with_original_epochs(run, plan, given)
+    plan = with_original_sample(run, plan, exact=job.options.exact, given=given)
     return with_original_width(run, plan, job.options.output_width)
 
 

@@ -23,7 +23,8 @@ from muxgcl.runs.distributed import agree, all_succeed, from_first
 from muxgcl.runs.fit import reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
-from muxgcl.runs.scoring import Judging, check_scoring, labels_of
+from muxgcl.runs.scoring import Judging, check_scoring, labels_of, too_few_to_score
+from muxgcl.tensors import Tensors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +34,7 @@ class Job:
     options: RunOptions
     source: Source
     loaded: Loaded
+    judging: Judging  # what the run is scored by
     graph: Graph
     budget: Budget
     observer: Observer
@@ -47,7 +49,7 @@ class Job:
     @property
     def labels(self) -> NDArray[Any] | None:
         """One class a node, where they are to be used."""
-        return labels_of(self.loaded.tensors) if self.options.score else None
+        return labels_of(self.judging.data) if self.options.score else None
 
     @property
     def notes(self) -> list[str]:
@@ -56,26 +58,21 @@ class Job:
         notes += [f"{c.key} = {c.value}: {c.reason}" for c in self.plan.choices]
         if warning := _searched_elsewhere(self.plan.preset, self.labels):
             notes.append(warning)
-        if self.options.score and self.labels is None:
+        if self.options.score and labels_of(self.loaded.tensors) is None:
             notes.append(
                 "no labels, so nothing is classified (--labels or --label-column names them)"
             )
         return [*notes, *self.unscored, *self.budget.notes]
-
-    @property
-    def judging(self) -> Judging:
-        """What the run is scored by."""
-        return _judging(self.options, self.loaded)
 
     def folder(self, plan: Plan, *, several: bool = False) -> Path:
         """Where a run is kept; by default under a name that says what it is."""
         return _folder(self.options, self.source, plan.seed, several=several)
 
 
-def _judging(options: RunOptions, loaded: Loaded) -> Judging:
-    labelled = options.score and labels_of(loaded.tensors) is not None
+def _judging(options: RunOptions, data: Tensors) -> Judging:
+    labelled = options.score and labels_of(data) is not None
     return Judging(
-        loaded.tensors,
+        data,
         options.protocols or ("holdout",),
         options.splits,
         options.split_seed,
@@ -125,14 +122,16 @@ def prepare(
             loaded = source.open()
             tensors = Graph.from_data(loaded.tensors)
         plan = _plan(options, source, tensors, workers)
-        unscored: list[str] = []
+        scored, unscored = loaded.tensors, list[str]()
         if options.score:
-            unscored = check_scoring(
-                loaded.tensors, options.protocols, options.splits, controls=options.controls
+            scored, unscored = _scored(options, loaded.tensors)
+            unscored += check_scoring(
+                scored, options.protocols, options.splits, controls=options.controls
             )
+        judging = _judging(options, scored)
     if workers is not None:
         agree(workers, plan)
-    scored = options.score and labels_of(loaded.tensors) is not None
+    labelled = options.score and labels_of(scored) is not None
 
     def affordable() -> Budget:
         if options.resume and Run(_folders(options, source, seeds)[0]).exists:
@@ -143,14 +142,25 @@ def prepare(
                 tensors,
                 exact=options.exact,
                 always=always,
-                scores=_judging(options, loaded) if scored else None,
+                scores=judging if labelled else None,
                 given=options.overrides,
                 on_measure=lambda: observer.phase("estimating"),
                 workers=1 if workers is None else workers.world,
             )
 
     found = from_first(workers, affordable)
-    return Job(options, source, loaded, tensors, found, observer, workers, tuple(unscored))
+    notes = tuple(unscored)
+    return Job(options, source, loaded, judging, tensors, found, observer, workers, notes)
+
+
+def _scored(options: RunOptions, data: Tensors) -> tuple[Tensors, list[str]]:
+    """The graph without labels that are too few to score, and a note on them.
+
+    What is asked for is not left out: `check_scoring` refuses it.
+    """
+    if options.protocols or options.controls or (reason := too_few_to_score(data)) is None:
+        return data, []
+    return Tensors(**{name: data[name] for name in data.keys() - {"y"}}), [f"not scored: {reason}"]
 
 
 def _plan(options: RunOptions, source: Source, graph: Graph, workers: Workers | None) -> Plan:

@@ -95,6 +95,8 @@ def info_rows(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     state = "finished" if info["finished"] else "not finished: --resume goes on"
     loss = "" if info["loss"] is None else f", loss {info['loss']:.4f}"
     yield "epochs", f"{info['epochs_done']} of {info['epochs']}{loss}, {state}"
+    width = info["output_width"]
+    yield "width", "all columns that are read out" if width is None else f"{width:,} columns"
     yield "settings", ", ".join(f"{key} = {value}" for key, value in info["settings"].items())
     yield "created", str(info["created"])
     if info["command"]:

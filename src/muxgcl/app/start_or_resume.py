@@ -1,5 +1,6 @@
 """How a run folder is started, resumed or refused."""
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,6 +53,15 @@ def with_original_sample(run: Run, plan: Plan, *, exact: bool, given: Collection
     return replace(plan, settings=replace(plan.settings, **changes))
 
 
+def with_original_epochs(run: Run, plan: Plan, given: Collection[str]) -> Plan:
+    """The plan with the length that the run has, unless another is asked for."""
+    if "epochs" in given or not run.exists:
+        return plan
+    epochs = Plan.from_tables(run.config()).train.epochs
+    choices = tuple(choice for choice in plan.choices if choice.key != "epochs")
+    return replace(plan, train=replace(plan.train, epochs=epochs), choices=choices)
+
+
 def with_original_width(run: Run, plan: Plan, asked: int | None) -> Plan:
     """The plan without its default width, where the run was begun without one.
 
@@ -96,18 +106,20 @@ def begin(
     resume: bool,
     overwrite: bool,
     command: str | None,
+    output_width: int | None = None,
 ) -> tuple[list[str], Start | None]:
     """Write the settings of a new run, or check those of one that is resumed.
 
     A resumed run has the same graph, method, seed, settings, sample sizes, device, backend and
-    capture. Only `epochs` and `members` may grow, and another `output_width` may be asked for.
+    capture. Only `epochs` and `members` may grow, and another `output_width` may be asked for: 0
+    for all columns. Its command is that of the first time, with what has changed since.
 
     Returns:
         notes on what changed; and, where an earlier run is to be replaced, the `Start` that does
         so: to be called when the new run has something to keep.
     """
     if run.exists and resume:
-        return _go_on(run, ready), None
+        return _go_on(run, ready, output_width), None
     check_free(run, resume=resume, overwrite=overwrite)
     graph, y = ready.graph, labels_of(loaded.tensors)
     facts = graph_facts(graph, loaded.notes, 0 if y is None else len(np.unique(y[y >= 0])))
@@ -165,7 +177,7 @@ def _where(ready: Ready) -> dict[str, str]:
     return {"device_used": ready.graph.device.type, "backend_used": ready.backend}
 
 
-def _go_on(run: Run, ready: Ready) -> list[str]:
+def _go_on(run: Run, ready: Ready, asked_width: int | None) -> list[str]:
     before, plan = run.config(), ready.plan
     _same(run, "method", before["run"].get("method"), plan.method)
     mark = graph_fingerprint(ready.graph)
@@ -199,24 +211,48 @@ def _go_on(run: Run, ready: Ready) -> list[str]:
     members, width = (before["run"].get("members", 1), before["run"].get("output_width"))
     if plan.members < members:
         _same(run, "members", members, plan.members)
-    if width is not None and plan.output_width is None:
+    if width is not None and plan.output_width is None and asked_width != 0:
         _same(run, "output_width", width, plan.output_width)
     for k, member in enumerate(plan.of_members()[:members]):
         one = Run(run.path, k)
         if one.checkpoint_file.is_file():  # damage is found before anything is written
             one.metrics_until(checkpoint_of(one, member)[1])
-    notes = []
+    notes, changes = [], dict[str, int]()
     if longer:
         notes.append(f"training goes on beyond epoch {epochs}, to {plan.train.epochs}")
+        changes["--epochs"] = plan.train.epochs
     if plan.members > members:
         notes.append(f"members are added: {plan.members} instead of {members}")
+        changes["--members"] = plan.members
     if plan.output_width != width:
-        notes.append(f"the embedding becomes {plan.output_width} wide")
+        now = (
+            "as wide as what is read out" if not plan.output_width else f"{plan.output_width} wide"
+        )
+        notes.append(f"the embedding becomes {now}")
+        changes["--output-width"] = plan.output_width or 0
     if notes:
         before["train"]["epochs"] = plan.train.epochs
         before["run"] |= {key: asked["run"][key] for key in ("members", "output_width")}
+        before["run"]["command"] = _with_options(before["run"].get("command"), changes)
         run.write_config(before)
     return notes
+
+
+def _with_options(command: str | None, changes: Mapping[str, int]) -> str | None:
+    """A command with other values of some options."""
+    if command is None:
+        return None
+    try:
+        words = iter(shlex.split(command))
+    except ValueError:  # someone changed the file
+        return command
+    kept = []
+    for word in words:
+        if word in changes:
+            next(words, None)
+        elif word.partition("=")[0] not in changes:
+            kept.append(word)
+    return shlex.join([*kept, *(str(word) for change in changes.items() for word in change)])
 
 
 def observed_so_far(

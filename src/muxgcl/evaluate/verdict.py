@@ -1,8 +1,8 @@
 """Whether training paid: a method's scores against those of what needs no training, in pairs.
 
 Differences are taken on the same splits, against the control with the best mean. That choice is
-made on the scores it is compared by, so it favours the control. With one training seed nothing is
-said about other seeds: the spread shown is that over splits.
+made on the scores it is compared by, so it favours the control. With one run nothing is said about
+other seeds: the spread shown is that over splits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -122,6 +122,13 @@ def _judge(method: str, protocol: str, pairs: Mapping[str, Pair]) -> Verdict:
     best = found[control]
     instead = useful[0] if useful and found[useful[0]].paid is not True else None
     advice = "" if method in UNTRAINED and best.paid is None else _advice(instead, best.paid)
+    paid, outcome = best.paid, _outcome(method, control, best.difference, best.paid)
+    if _all_flat(pairs):
+        paid, advice = None, ""
+        outcome = (
+            f"no verdict: {method} has the same accuracy on every split, and so has each control, "
+            "as with very few labels or very easy classes"
+        )
     return Verdict(
         method=method,
         protocol=protocol,
@@ -130,10 +137,16 @@ def _judge(method: str, protocol: str, pairs: Mapping[str, Pair]) -> Verdict:
         ahead=best.ahead,
         seeds=best.seeds,
         interval=best.interval,
-        paid=best.paid,
-        sentence=f"{_outcome(method, control, best.difference, best.paid)} "
+        paid=paid,
+        sentence=f"{outcome} "
         f"({_figures(best.difference, best.ahead, best.seeds, best.interval)}){advice}",
     )
+
+
+def _all_flat(pairs: Mapping[str, Pair]) -> bool:
+    """Whether no accuracy differs between splits: their spread then says nothing."""
+    rows = [np.asarray(row) for pair in pairs.values() for row in pair]
+    return all(row.size > 1 and np.ptp(row) == 0 for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +206,7 @@ def _figures(
         few = "seeds" if seeds < FEWEST else "splits"
         spread = f"± {difference.std:.2f} over {seeds} seeds and {counted}, too few {few} for more"
     else:
-        spread = f"± {difference.std:.2f} over {counted} of one training seed"
+        spread = f"± {difference.std:.2f} over {counted} of one run"
     return f"paired difference {difference.mean:+.2f} {spread}; ahead in {ahead} of {difference.n}"
 
 

@@ -55,7 +55,10 @@ def read_columns(file: ColumnFile, path: Path, columns: EdgeColumns | NodeColumn
     check_size(str(path), file.unpacked(set(wanted.values())))
     rows = gather(lambda as_text: _blocks(file, path, wanted, choice, as_text))
     if rows is None:
-        raise UserError(f"{path} has no rows")
+        if not (isinstance(columns, EdgeColumns) and columns.may_be_empty):
+            raise UserError(f"{path} has no rows")
+        rows = Block.empty(choice.kept, choice.values)
+        notes += (f"{path} has no rows: the graph has no edges",)
     return Table(name=str(path), columns=names, rows=rows, place=counted("row"), notes=notes)
 
 

@@ -107,7 +107,10 @@ def _table(
         reader.arrow = ArrowReader(path, names, reader.choice, some, delimiter, skip=skip)
     rows = gather(lambda as_text: reader.blocks(file, as_text))
     if rows is None:
-        raise UserError(f"{path} has a header but no rows")
+        if not (isinstance(columns, EdgeColumns) and columns.may_be_empty):
+            raise UserError(f"{path} has a header but no rows")
+        rows = Block.empty(reader.choice.kept, reader.choice.values)
+        notes += (f"{path} has a header but no rows: the graph has no edges",)
     return Table(
         name=str(path),
         columns=seen,

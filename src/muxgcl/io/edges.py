@@ -142,7 +142,9 @@ def undirected(
     Edges of weight 0 are no edges. Of duplicates, and of two directions, the larger weight counts.
     Weights that are all 1 say nothing and are left out.
     """
-    notes = []
+    notes: list[str] = []
+    if not len(source):
+        return np.zeros((2, 0), np.int64), None, notes
     if weight is not None and (zeros := weight == 0).any():
         source, target, weight = source[~zeros], target[~zeros], weight[~zeros]
         notes.append(f"{how_many(zeros.sum(), 'edge')} of weight 0 removed")

@@ -1,6 +1,7 @@
 """Graphs from anywhere: files of several formats, a folder, or objects in memory → one `Loaded`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,7 @@ def load(
         if folder is not None:
             source, beside = in_folder(folder)
             features = beside if features is None else features
+        edge_columns = replace(edge_columns, may_be_empty=features is not None)
         edges, own = read_graph(source, edge_columns, columns, header)
     if edge_type_column is not None and edges.kind is None:
         raise UserError(
@@ -124,6 +126,8 @@ def load(
         )
     nodes = own if features is None else read_nodes(features, "the features", columns, header)
     nodes = nodes if nodes is None else only(nodes, columns)
+    if not len(edges.source) and (nodes is None or not (nodes.numbers.shape[1] or nodes.text)):
+        raise UserError("the graph has no edges, and no features of its nodes are given")
     if edges.header and nodes is not None and (positions([*edges.header], nodes.ids) >= 0).all():
         edges, _ = read_graph(source, edge_columns, columns, False)  # two nodes are no header
     named = None

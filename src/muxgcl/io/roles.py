@@ -37,6 +37,7 @@ class EdgeColumns:
     target: str | None = None
     weight: str | None = None
     kind: str | None = None  # the type of an edge
+    may_be_empty: bool = False  # a table of nodes says what the graph is
 
     @property
     def named(self) -> list[str]:

@@ -5,7 +5,7 @@ depend on its format. A table is read block by block, and a block that is wide a
 kept sparse at once: 8,000 indicators of 34,000 nodes never stand in memory as 8,000 x 34,000.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
@@ -47,6 +47,15 @@ class Block:
             text={name: cells for name, cells in values.items() if isinstance(cells, list)},
             numbers=lean(numbers),
             number_names=list(dense),
+        )
+
+    @classmethod
+    def empty(cls, kept: Iterable[str], values: Iterable[str]) -> Self:
+        """No rows of these columns."""
+        return cls.of(
+            0,
+            {name: np.zeros(0, np.int64) for name in kept},
+            {name: np.zeros(0, np.float32) for name in values},
         )
 
 

@@ -121,12 +121,9 @@ class Plan:
             start = preset(method, "best", "default")
         given = overrides or {}
         values = {**start, **given}
-        if start.get("readout_weights") and _reads_other_scales(given):
-            weights = values["readout_weights"] = _weights_for(values, start["readout_weights"])
-            picked = [
-                replace(choice, value=weights) if choice.key == "readout_weights" else choice
-                for choice in picked
-            ]
+        followed = _followed(start, given)
+        values |= followed
+        picked = [replace(c, value=followed.get(c.key) or c.value) for c in picked]
         if picked and method in auto.IN_LAYERS and "width" in given and "projection" not in given:
             values["projection"] = values["width"]  # as the reason for it says
         check_names(method, values)
@@ -276,22 +273,49 @@ def check_sizes(plan: Plan, nodes: int, features: int) -> None:
             check_size(f"a table of {name} {value:,}", 4 * rows * value)
 
 
-def _reads_other_scales(given: Mapping[str, Any]) -> bool:
-    """Whether a user changed the readout or the number of scales, and not the weights of these."""
-    return "readout_weights" not in given and bool({"hops", "layers", "readout"} & given.keys())
+def _followed(start: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a preset that follow where a user changed the readout or the number of scales."""
+    values, changed = {**start, **given}, dict[str, Any]()
+    other_scales = bool({"hops", "layers"} & given.keys())
+    if start.get("scale_weights") and other_scales:
+        changed["scale_weights"] = _shared_out(values, start["scale_weights"])
+    if start.get("readout_weights") and (other_scales or "readout" in given):
+        changed["readout_weights"] = _weights_for(values, start["readout_weights"])
+    if given.get("readout") == "last":
+        beside = ("readout_features", "readout_raw")
+        changed |= {name: 0.0 for name in beside if start.get(name)}
+    return {name: value for name, value in changed.items() if name not in given}
 
 
 def _weights_for(values: Mapping[str, Any], given: Any) -> tuple[float, ...]:
-    """A preset's weights of scales where the readout or the number of scales is another one.
+    """A preset's weights in the readout for another readout or another number of scales.
 
     The last scales keep their weights; the first weight stands for all earlier ones.
     """
     weights: tuple[float, ...] = convert("readout_weights", given, tuple[float, ...])
     if values.get("readout") == "last":
         return ()
-    try:
-        scales = 1 + int(next(values[key] for key in ("hops", "layers") if key in values))
-    except (StopIteration, TypeError, ValueError, OverflowError):
-        return weights  # what is wrong is said where settings are checked
+    if (scales := _scales(values)) is None:
+        return weights
     before = max(0, min(scales, MOST_LAYERS) - len(weights))
     return (*weights[:1] * before, *weights[max(0, len(weights) - scales) :])
+
+
+def _shared_out(values: Mapping[str, Any], given: Any) -> tuple[float, ...]:
+    """A preset's weights of the contrasts for another number of scales.
+
+    Scale 0 keeps its weight; all others share the rest alike.
+    """
+    weights: tuple[float, ...] = convert("scale_weights", given, tuple[float, ...])
+    scales = _scales(values)
+    if scales is None or scales == len(weights) or not 2 <= scales <= MOST_LAYERS + 1:
+        return weights
+    return (weights[0], *[(1 - weights[0]) / (scales - 1)] * (scales - 1))
+
+
+def _scales(values: Mapping[str, Any]) -> int | None:
+    """How many scales there are; None where that is no number, which is said where it is read."""
+    try:
+        return 1 + int(next(values[key] for key in ("hops", "layers") if key in values))
+    except (StopIteration, TypeError, ValueError, OverflowError):
+        return None

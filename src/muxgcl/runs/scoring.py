@@ -22,8 +22,9 @@ from muxgcl.evaluate import (
 )
 from muxgcl.evaluate.development import report_labels
 from muxgcl.evaluate.probe import COUNTED, STRENGTHS
+from muxgcl.evaluate.splits import FEWEST
 from muxgcl.io.load import MASKS
-from muxgcl.io.safety import check_size
+from muxgcl.io.safety import check_size, how_many
 from muxgcl.shapes import Array
 from muxgcl.tensors import AnyData
 
@@ -51,6 +52,16 @@ def labels_of(data: AnyData) -> Array | None:
     if y is None or not bool((y >= 0).any()):
         return None
     return np.asarray(y.cpu().numpy()).astype(np.int64).ravel()
+
+
+def too_few_to_score(data: AnyData) -> str | None:
+    """Why protocol `holdout` has nothing to say of a graph's labels; None where it has."""
+    y = labels_of(data)
+    if y is None:
+        return None
+    if (labelled := int((y >= 0).sum())) < FEWEST:
+        return f"{how_many(labelled, 'node has', 'nodes have')} a label, expected at least {FEWEST}"
+    return "all labels are the same" if len(np.unique(y[y >= 0])) < 2 else None
 
 
 def check_scoring(
