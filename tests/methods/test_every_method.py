@@ -5,14 +5,14 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partialmethod
+from functools import partial, partialmethod
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.data import Data
@@ -157,18 +157,26 @@ def test_the_gradient_is_that_of_the_loss(name: str, monkeypatch: pytest.MonkeyP
             terms = method.loss(graph)
         return terms[term] if term else total(terms)
 
-    for term, parts in TRAINS.get(name, {"": ("",)}).items():
-        moved = [p for key, p in learned.items() if key.startswith(parts)]
-        start = [p.detach().clone() for p in moved]
-        along = [torch.randn_like(p) for p in moved]
-        grads = torch.autograd.grad(loss(term), moved, materialize_grads=True)
-        slope = sum(float((g * d).sum()) for g, d in zip(grads, along, strict=True))
-        values, step = [], 1e-8  # so short that next to no ReLU has its kink on the way
-        for sign in (1, -1):
-            for p, at, d in zip(moved, start, along, strict=True):
-                p.data = at + sign * step * d
-            values.append(float(loss(term).detach()))
-        assert_close(slope, (values[0] - values[1]) / (2 * step), rtol=1e-5, atol=1e-6)
+    for milestone in (0, *method.milestones):
+        if milestone:
+            method.reach(milestone)
+        for term, parts in TRAINS.get(name, {"": ("",)}).items():
+            moved = [p for key, p in learned.items() if key.startswith(parts)]
+            assert_close(*slopes(partial(loss, term), moved), rtol=1e-5, atol=1e-6)
+
+
+def slopes(loss: Callable[[], Tensor], moved: list[nn.Parameter]) -> tuple[float, float]:
+    """How the loss changes along a random direction: by its gradient, and by its values."""
+    start = [p.detach().clone() for p in moved]
+    along = [torch.randn_like(p) for p in moved]
+    grads = torch.autograd.grad(loss(), moved, materialize_grads=True)
+    values, step = [], 1e-8  # so short that next to no ReLU has its kink on the way
+    for ahead in (step, -step, 0):
+        for p, at, d in zip(moved, start, along, strict=True):
+            p.data = at + ahead * d
+        values.append(float(loss().detach()))
+    by_gradient = sum(float((g * d).sum()) for g, d in zip(grads, along, strict=True))
+    return by_gradient, (values[0] - values[1]) / (2 * step)
 
 
 def cache_first(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
