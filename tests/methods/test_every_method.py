@@ -3,14 +3,16 @@
 import subprocess
 import sys
 import tomllib
-from functools import partialmethod
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial, partialmethod
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.data import Data
@@ -112,6 +114,80 @@ def test_gradients_are_finite_where_nodes_lack_edges_or_features(name: str) -> N
     grads = [p.grad for p in trainer.method.parameters() if p.grad is not None]
     assert grads
     assert all(values.isfinite().all() for values in [*grads, *terms.values()])
+
+
+# Where a loss holds a part of itself fixed, its gradient is not that of the whole. What is fixed is
+# left out here, or held, and has tests of its own in the method's file.
+WITHOUT_STOPS: dict[str, dict[str, Any]] = {
+    "sfa": {"through_direction": True},  # the direction that is taken out
+    "sugrl": {"weights": (1.0, 1.0, 0.0)},  # the positive's distance in the bound
+}
+HELD = {"homogcl": "kmeans"}  # the centres
+TRAINS = {"sgrl": {"online": ("encoder", "predictor"), "target": ("target",)}}  # the prediction's
+
+
+@pytest.fixture
+def float64() -> Iterator[None]:
+    """What is made or drawn has 64 bits."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def in_float64(graph: Graph) -> Graph:
+    adjacency = replace(graph.adjacency, weight=graph.adjacency.weight.double())
+    return Graph(graph.dense_features().double(), adjacency)
+
+
+@pytest.mark.usefixtures("float64")
+@TRAINED
+def test_the_gradient_is_that_of_the_loss(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = in_float64(graph_of(isolated=0, featureless=0))
+    method, _ = made(name, graph, **WITHOUT_STOPS.get(name, {}))
+    method.prepare(graph)
+    if name in HELD:
+        module = sys.modules[METHODS[name].__module__]
+        monkeypatch.setattr(module, HELD[name], cache_first(getattr(module, HELD[name])))
+    learned = {key: p for key, p in method.named_parameters() if p.requires_grad}
+    for p in learned.values():  # biases begin at 0, where a ReLU has its kink
+        p.data += 0.1 * torch.randn_like(p)
+
+    def loss(term: str) -> Tensor:
+        with seeded(1):
+            terms = method.loss(graph)
+        return terms[term] if term else total(terms)
+
+    for milestone in (0, *method.milestones):
+        if milestone:
+            method.reach(milestone)
+        for term, parts in TRAINS.get(name, {"": ("",)}).items():
+            moved = [p for key, p in learned.items() if key.startswith(parts)]
+            assert_close(*slopes(partial(loss, term), moved), rtol=1e-5, atol=1e-6)
+
+
+def slopes(loss: Callable[[], Tensor], moved: list[nn.Parameter]) -> tuple[float, float]:
+    """How the loss changes along a random direction: by its gradient, and by its values."""
+    start = [p.detach().clone() for p in moved]
+    along = [torch.randn_like(p) for p in moved]
+    grads = torch.autograd.grad(loss(), moved, materialize_grads=True)
+    values, step = [], 1e-8  # so short that next to no ReLU has its kink on the way
+    for ahead in (step, -step, 0):
+        for p, at, d in zip(moved, start, along, strict=True):
+            p.data = at + ahead * d
+        values.append(float(loss().detach()))
+    by_gradient = sum(float((g * d).sum()) for g, d in zip(grads, along, strict=True))
+    return by_gradient, (values[0] - values[1]) / (2 * step)
+
+
+def cache_first(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function with its first answer for good."""
+    answers: list[Tensor] = []
+
+    def answer(*args: Any) -> Tensor:
+        answers[:] = answers or [function(*args)]
+        return answers[0]
+
+    return answer
 
 
 @ALL

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from muxgcl.augment import clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
@@ -30,18 +29,28 @@ def test_a_logit_is_the_sum_of_the_heads_outputs() -> None:
     assert_close(head.weight.grad, head.weight.grad[:1].expand(6, 6))  # every row has the same
 
 
-def in_loops(method: Ggd, features: Tensor, order: Tensor) -> float:
-    propagation = torch.zeros(40, 40, dtype=torch.float64)
-    adjacency, encoder = GRAPH.adjacency, method.encoder
+def propagation() -> Tensor:
+    """The normalised adjacency with self-loops, written out."""
+    matrix = torch.zeros(40, 40, dtype=torch.float64)
+    adjacency = GRAPH.adjacency
     degree = adjacency.rowptr.diff().double()
     for i, j in zip(adjacency.row, adjacency.col, strict=True):
-        propagation[i, j] = 1 / (degree[i] * degree[j]).sqrt()
+        matrix[i, j] = 1 / (degree[i] * degree[j]).sqrt()
+    return matrix
+
+
+def encoded(method: Ggd, features: Tensor) -> Tensor:
+    encoder = method.encoder
+    hidden = propagation() @ features @ encoder.weights[0] + encoder.biases[0]
+    return torch.where(hidden >= 0, hidden, encoder.act.weight * hidden)
+
+
+def in_loops(method: Ggd, features: Tensor, order: Tensor) -> float:
+    weight, bias = method.head.weight, method.head.bias
     loss = 0.0
     for group, sign in ((features, -1), (features[order], 1)):
-        hidden = propagation @ group @ encoder.weights[0] + encoder.biases[0]
-        hidden = torch.where(hidden >= 0, hidden, encoder.act.weight * hidden)
-        for row in hidden:
-            loss += math.log1p(math.exp(sign * float(method.head(row).sum())))
+        for row in encoded(method, group):
+            loss += math.log1p(math.exp(sign * float((weight @ row + bias).sum())))
     return loss / 80
 
 
@@ -102,14 +111,19 @@ def test_an_exact_share_of_the_columns_is_masked(p: float) -> None:
         assert (masks != masks[0]).any()
 
 
+@torch.no_grad()
 @pytest.mark.parametrize("hops", [0, 1, 3])
-def test_the_embedding_adds_its_own_propagation(hops: int) -> None:
-    method = Ggd(GRAPH, GgdConfig(width=6, hops=hops), Context())
-    view = clean(GRAPH)
-    want = nodes = method.encoder.embed(view)
-    for _ in range(hops):
-        nodes = view.propagation @ nodes
-    assert_close(method.embed(GRAPH), want + nodes if hops else want)
+@pytest.mark.parametrize("slope_each", [False, True])
+def test_the_embedding_adds_its_own_propagation(hops: int, slope_each: bool) -> None:
+    cfg = GgdConfig(width=6, hops=hops, slope_each=slope_each, lowest_loss=False)
+    method = Ggd(GRAPH, cfg, Context()).double()
+    for parameter in method.parameters():
+        parameter.copy_(torch.randn_like(parameter))
+    graph = Graph(GRAPH.dense_features().double(), GRAPH.adjacency)
+    nodes = encoded(method, graph.dense_features())
+    far = propagation().matrix_power(hops) @ nodes
+    want = nodes + far if hops else nodes
+    assert_close(method.embed(graph), want, rtol=1e-5, atol=1e-6)  # edges weigh in 32 bits
 
 
 @torch.no_grad()

@@ -9,7 +9,9 @@ C = \frac1N Z_1^\top Z_2, \quad C_v = \frac1N Z_v^\top Z_v$$
 
 The embedding is the encoder's output on the whole graph, not standardised. Departs from the
 authors' code: a dead column is divided by 1e-6 instead of 0 (theirs then has no finite loss), and
-the graph is undirected without repeated edges.
+the graph is undirected without repeated edges. A view, in which an edge may be left in one
+direction alone, divides it by the roots of what both its ends receive; theirs (DGL) takes what the
+source sends and the target receives.
 """
 
 from dataclasses import dataclass

@@ -12,7 +12,8 @@ which runs on the kernels (`Sigmoid`), less the one over edges. The embedding is
 graph, rows of length 1; the last epoch counts.
 
 Departs from the authors' code: self-loops and repeated edges of a graph are left out (theirs are
-edges like others).
+edges like others). A view, in which an edge may be left in one direction alone, divides it by the
+roots of what both its ends receive; theirs takes what both send.
 
 With a sampled contrast all nodes are encoded; the last term is an unbiased estimate, as it is
 linear in the sums.
