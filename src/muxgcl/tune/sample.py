@@ -10,7 +10,7 @@ from muxgcl.io.schema import fields, plain, table_of, whole
 from muxgcl.runs.plan import Plan
 
 FACT = "sample"
-EXACT = "all nodes"  # what a study says that samples nothing, and one from before there was a choice
+EXACT = "all nodes"  # where nothing is sampled; older studies, which never sample, do not say it
 
 
 @dataclass(frozen=True, slots=True)

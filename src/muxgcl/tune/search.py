@@ -163,9 +163,7 @@ def tune(
         while (asked := search.ask(trials)) is not None:
             trial, point = asked
             try:
-                figures, accuracies = _measured(
-                    measure, plan_at(point, sample), cache, on_block
-                )
+                figures, accuracies = _measured(measure, plan_at(point, sample), cache, on_block)
             except FAILURES as failure:
                 search.tell_failure(trial, str(failure))
             except BaseException:
