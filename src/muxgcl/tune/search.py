@@ -132,15 +132,15 @@ def tune(
             found = shared_begun_with(storage, str(study))
         return None if found is None else Sample.from_facts(found, str(study))
 
-    asked = Sample(anchors, negatives)
-    make_ready(plan_at({}, asked), graph)  # finds what is wrong before the study is written
-    sample = asked if exact or not asked.is_exact else begun()
-    first = plan_at({}, sample or asked)
+    wanted = Sample(anchors, negatives)
+    make_ready(plan_at({}, wanted), graph)  # finds what is wrong before the study is written
+    sample = wanted if exact or not wanted.is_exact else begun()
+    first = plan_at({}, sample or wanted)
     if afford is not None:
         affordable = afford(first, sample is not None)
         if sample is None:  # another worker may have begun the study meanwhile
             sample = begun() or Sample.between(first, affordable)
-    sample = sample or asked
+    sample = sample or wanted
     auto = _settings(plan_at({}, sample))
     space = space_of(kind, auto, fixed)
     start = point_of(space, auto)
