@@ -104,6 +104,14 @@ def test_another_sample_than_that_of_the_study_is_refused(
     assert not hill.plans
 
 
+def test_a_study_of_another_method_is_refused_before_anything_is_estimated(tmp_path: Path) -> None:
+    tune(GRAPH, Hill(), tmp_path / "s", trials=1, afford=Decides())
+    decides = Decides()
+    with pytest.raises(UserError, match="begun with another method"):
+        tune(GRAPH, Hill(), tmp_path / "s", method="grace", trials=2, afford=decides)
+    assert not decides.calls
+
+
 @pytest.mark.parametrize(
     ("asked", "wanted"), [({"anchors": 9}, (9, None)), ({"exact": True}, (None, None))]
 )

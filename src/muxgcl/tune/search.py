@@ -20,7 +20,7 @@ from muxgcl.tune.measure import Accuracies, ByLabels, Measure, OnBlock, digest
 from muxgcl.tune.sample import FACT, Sample
 from muxgcl.tune.shared import Shared, open_shared, shared_begun_with
 from muxgcl.tune.space import Point, point_of, settings_of, space_of
-from muxgcl.tune.study import Study, Tried, begun_with, open_study
+from muxgcl.tune.study import Study, Tried, begun_with, check_facts, open_study
 
 # takes the first plan, and whether its sample is decided; returns it with the sample it needs
 Afford = Callable[[Plan, bool], Plan]
@@ -124,13 +124,23 @@ def tune(
             keys=sample.negatives,
         )
 
+    facts = {
+        "graph": graph_fingerprint(graph),
+        "method": method,
+        "measure": measure.figures[0],
+        "choice of seeds and splits": measure.mark,
+    }
+
     def begun() -> Sample | None:
         """The sample of the study, if there is one already."""
         if storage is None:
             found = begun_with(Path(study))
         else:
             found = shared_begun_with(storage, str(study))
-        return None if found is None else Sample.from_facts(found, str(study))
+        if found is None:
+            return None
+        check_facts(str(study), found, facts, "--study names another one")
+        return Sample.from_facts(found, str(study))
 
     wanted = Sample(anchors, negatives)
     make_ready(plan_at({}, wanted), graph)  # finds what is wrong before the study is written
@@ -144,11 +154,7 @@ def tune(
     auto = _settings(plan_at({}, sample))
     space = space_of(kind, auto, fixed)
     start = point_of(space, auto)
-    facts = {
-        "graph": graph_fingerprint(graph),
-        "method": method,
-        "measure": measure.figures[0],
-        "choice of seeds and splits": measure.mark,
+    facts |= {
         "set of fixed settings": str({key: auto[key] for key in sorted(fixed)}),
         "search space": digest(space),
         FACT: sample.to_fact(),
