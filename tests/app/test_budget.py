@@ -193,6 +193,43 @@ def test_an_estimate_for_json_is_rounded_to_what_it_can_tell() -> None:
     assert none["seconds"] is none["scoring_seconds"] is none["gib"] is None
 
 
+def of_file(tmp_path: Path, words: str, **changes: Any) -> Plan:
+    (tmp_path / "tuned.toml").write_text(words)
+    given = {"device": "cpu", "overrides": SMALL | {"epochs": 60}} | changes
+    return Plan.make("mux-hop", str(tmp_path / "tuned.toml"), **given)
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_sample_changes_no_setting_that_a_file_names(tmp_path: Path) -> None:
+    settings = budget(of_file(tmp_path, "hidden = 2048\nfanout = 0\n"), GRAPH).plan.settings
+    assert (settings.hidden, settings.fanout, settings.zero_bias) == (2048, 0, True)
+
+
+@pytest.mark.usefixtures("slow")
+def test_the_sample_of_a_file_is_taken_unless_another_is_asked_for(tmp_path: Path) -> None:
+    words = "sample = [30, 40]\nfanout = 0\n"
+    found = budget(of_file(tmp_path, words), GRAPH)
+    assert (found.plan.anchors, found.plan.keys, found.plan.settings.fanout) == (30, 40, 0)
+    assert found.notes[0].startswith("each step contrasts 30 nodes, as ")
+    asked = budget(of_file(tmp_path, words, anchors=9), GRAPH).plan
+    assert (asked.anchors, asked.keys) == (9, None)
+    assert not budget(of_file(tmp_path, words), GRAPH, exact=True).plan.sampling
+    every = of_file(tmp_path, "sample = [0, 0]\n")
+    assert budget(every, GRAPH).plan == every  # where a sample would be taken
+
+
+def test_a_short_training_has_the_sample_of_its_file_too(tmp_path: Path) -> None:
+    short = of_file(tmp_path, "sample = [30, 0]\n", overrides=SMALL | {"epochs": 2})
+    found = budget(short, Graph.from_data(planted(nodes=40)))
+    assert (found.plan.anchors, found.plan.keys, found.cost) == (30, None, None)
+
+
+@pytest.mark.parametrize("sample", ["30", "[30]", "[-1, 3]", '["a", "b"]'])
+def test_a_sample_of_a_file_that_is_none_is_named(tmp_path: Path, sample: str) -> None:
+    with pytest.raises(UserError, match=r"tuned\.toml: sample"):
+        budget(of_file(tmp_path, f"sample = {sample}\n"), GRAPH)
+
+
 def test_a_short_training_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "calibrate", None)
     short = replace(plan("grace"), train=TrainConfig(epochs=2))

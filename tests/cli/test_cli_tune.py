@@ -18,6 +18,8 @@ from muxgcl.evaluate.development import development_labels
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.io.load import load
+from muxgcl.runs import cost
+from muxgcl.runs.cost import Rates
 from muxgcl.runs.fit import fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
@@ -58,6 +60,7 @@ def test_the_written_settings_are_taken_by_run(
     assert "development_accuracy" in written.pop("source")
     labels = pandas.read_csv("nodes.csv")["label"].to_numpy()
     assert written.pop("development") == development_hash(labels)
+    assert written.pop("sample") == [0, 0]  # all nodes
     settings = {k: v for k, v in found["best"]["settings"].items() if v is not None}
     assert written == settings
     assert command_line(["run", "edges.csv", *WITH_NODES, "--preset", "best.toml", *RUN]) == 0
@@ -65,6 +68,33 @@ def test_the_written_settings_are_taken_by_run(
     assert tables["run"]["preset"] == "best.toml"
     assert {**tables["train"], **tables["method"]} == written
     assert "another order of its nodes" not in capsys.readouterr().err
+
+
+def test_a_search_samples_as_a_run_would_and_says_what_it_will_take(
+    own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hard = Rates(1e12, 1e12, 1e12, 10.0, 1e9, 0.0)  # a machine that finds pairs hard
+    monkeypatch.setattr(cost, "calibrate", lambda plan, graph: hard)
+    monkeypatch.setattr("muxgcl.app.budget.measured", lambda rates, plan, graph: rates)
+    monkeypatch.setattr(cost, "SIZES", (12, 8))
+    words = [*TUNE, *WITH_NODES, "--trials", "2", "--seeds", "2", "--out", "best.toml", "--json"]
+    assert command_line(words) == 0
+    printed, told = capsys.readouterr()
+    assert len(printed.splitlines()) == 1  # the JSON alone
+    (line,) = [line for line in told.splitlines() if " a trial, " in line]
+    assert re.fullmatch(r"about .+ a trial, about .+ for 2 trials, .+ GiB on this CPU", line)
+    assert "each step contrasts 8 nodes: the exact contrast would take" in told
+    written = tomllib.loads((own / "best.toml").read_text())
+    assert written.pop("sample") == [8, 8]
+    assert command_line(["run", "edges.csv", *WITH_NODES, "--preset", "best.toml", *RUN]) == 0
+    tables = tomllib.loads((own / "run" / "config.toml").read_text())
+    assert (tables["run"]["anchors"], tables["run"]["keys"]) == (8, 8)
+    del written["source"], written["development"]
+    assert {**tables["train"], **tables["method"]} == written
+    assert "settings that suit a sample" not in capsys.readouterr().err
+    more = ["--trials", "3", "--exact"]
+    assert command_line([*TUNE, *WITH_NODES, "--seeds", "2", *more]) == 2
+    assert "begun with another sample" in capsys.readouterr().err
 
 
 def test_run_warns_where_settings_were_searched_with_other_halves(

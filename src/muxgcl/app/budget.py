@@ -1,11 +1,14 @@
 """An estimate of a run before it begins, and whether its contrast is sampled to stay within it."""
 
 import json
+import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from muxgcl.graph import Graph
+from muxgcl.io.schema import list_of, whole
 from muxgcl.runs import cost
 from muxgcl.runs.auto import of_sample
 from muxgcl.runs.cost import Cost, Rates
@@ -56,7 +59,8 @@ def budget(
     """Estimate a run, and sample its contrast where the exact training would take too long.
 
     Nothing is measured where a training is short, or where there is no cost model of its method.
-    A sample that was asked for stays as it is. On a GPU preset `auto` alone samples unasked.
+    A sample that was asked for stays as it is, and so do the settings and the sample of a .toml
+    file. On a GPU preset `auto` alone samples unasked.
 
     Args:
         plan: what is to be trained.
@@ -69,17 +73,25 @@ def budget(
         workers: processes that train together.
         way_out: what to ask for to have all nodes contrasted.
     """
+    notes: list[str] = []
+    if plan.preset.endswith(".toml"):
+        table = tomllib.loads(Path(plan.preset).read_text(encoding="utf-8"))
+        given = {*given, *table}
+        if "sample" in table and not exact and not plan.sampling:
+            plan = _as_tuned(plan, table["sample"])
+            exact = not plan.sampling
+            if plan.anchors is not None:
+                notes = [f"each step contrasts {plan.anchors:,} nodes, as {plan.preset} says"]
     if plan.method not in COUNTED:
-        return Budget(plan)
+        return Budget(plan, notes=tuple(notes))
     on_gpu = pick_device(plan.device).type == "cuda"
     short = graph.num_nodes < LARGE_FOR_GPU if on_gpu else cost.quick(plan, graph)
     if short and not always:
-        return Budget(plan)
+        return Budget(plan, notes=tuple(notes))
     check_plan(plan, graph)  # before anything is measured
     if on_measure is not None:
         on_measure()
     rates = replace(cost.calibrate(plan, graph), workers=workers)
-    notes: list[str] = []
     if exact or plan.sampling or (on_gpu and plan.preset != "auto"):
         found = cost.estimate(plan, graph, rates)
         cost.check_memory(plan, graph, found, rates)
@@ -96,6 +108,13 @@ def budget(
     if scores is not None:
         found = cost.with_scores(found, plan, graph, scores)
     return Budget(plan, found, (*notes, str(found)))
+
+
+def _as_tuned(plan: Plan, sample: Any) -> Plan:
+    """The plan with the sample that a file of settings holds: anchors and negatives, 0 for all."""
+    list_of(whole(0), 2)(sample, f"{plan.preset}: sample")
+    anchors, keys = sample
+    return replace(plan, anchors=anchors or None, keys=keys or None)
 
 
 def _sampled(

@@ -5,12 +5,14 @@ import re
 import shlex
 import signal
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from muxgcl.app.budget import budget
 from muxgcl.app.screen import Screen, console, results
 from muxgcl.app.show import say, show_scores
 from muxgcl.app.source import Source
@@ -21,7 +23,9 @@ from muxgcl.cli.progress import search_bar
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
+from muxgcl.runs.cost import Cost, duration
 from muxgcl.runs.fit import Stopped, reporting_interrupts
+from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import summaries
 from muxgcl.runs.settings import parse_pairs, to_toml
 
@@ -78,6 +82,9 @@ def tune(
         typer.Option("--set", metavar="KEY=VALUE", help="Fix one setting; may be repeated."),
     ] = None,
     device: options.Device = "auto",
+    anchors: options.Anchors = None,
+    negatives: options.Negatives = None,
+    exact: options.Exact = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Where the best settings go: a .toml file for --preset."),
@@ -104,7 +111,8 @@ def tune(
 
     The development half is a fixed half of the labelled nodes. The labels of the other half are
     never read; the scores of `muxgcl run` are measured there. The first trial is what
-    `--preset auto` picks. A study can be stopped and continued.
+    `--preset auto` picks. Where `muxgcl run` would sample nodes on this machine, all trials do. A
+    study can be stopped and continued.
     """
     from muxgcl import tune as tuning
 
@@ -148,6 +156,21 @@ def tune(
     if epochs is not None:
         fixed["epochs"] = epochs
     notes = [*loaded.notes, f"settings are chosen by {measure.words}"]
+    costs: list[Cost] = []
+
+    def afford(plan: Plan, decided: bool) -> Plan:
+        with reporting_interrupts("estimating", resumable=False):
+            found = budget(plan, tensors, exact=decided, always=True, given=fixed)
+        notes.extend(note for note in found.notes if note != str(found.cost))
+        if found.cost is not None:
+            costs.append(replace(found.cost, seconds=seeds * found.cost.seconds))
+        return found.plan
+
+    def on_trial(tried: list["Tried"]) -> None:
+        if costs and len(tried) < trials:
+            notes.append(_estimate(costs.pop(), trials - len(tried)))
+        bar.trial(len(tried), _so_far(tried))
+
     with search_bar(trials, notes, quiet=quiet) as bar:
         try:
             outcome = tuning.tune(
@@ -158,9 +181,13 @@ def tune(
                 method=method,
                 trials=trials,
                 fixed=fixed,
+                anchors=anchors,
+                negatives=negatives,
+                exact=exact,
+                afford=afford,
                 device=device,
                 cache=file.parent / ".affinity",
-                on_trial=lambda tried: bar.trial(len(tried), _so_far(tried)),
+                on_trial=on_trial,
                 on_block=bar.block,
             )
         except KeyboardInterrupt as stop:
@@ -174,11 +201,17 @@ def tune(
     source_line = (
         f"muxgcl tune: {method} on {where.dataset}, {figures}, {len(outcome.tried)} trials"
     )
-    origin = {"source": source_line}
+    origin: dict[str, Any] = {"source": source_line, "sample": outcome.sample.to_list()}
     if isinstance(measure, tuning.ByLabels):
         origin["development"] = measure.half  # `run` knows which labels were read
     write_text(best_file, to_toml(origin | outcome.settings))
     _finish(outcome, file, best_file, method, as_json)
+
+
+def _estimate(trial: Cost, trials: int) -> str:
+    """What one trial takes, by the settings of the first, and all that are left."""
+    each, _, size = str(trial).partition(", ")
+    return f"{each} a trial, about {duration(trials * trial.seconds)} for {trials} trials, {size}"
 
 
 def _finish(outcome: "Outcome", file: Path, best_file: Path, method: str, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from muxgcl.errors import UserError, unknown_name
 
 T = TypeVar("T")
 MOST_EPOCHS = 100_000_000  # a year and more of the shortest ones
-ORIGIN = ("source", "development")  # where a table of settings comes from: no settings
+ORIGIN = ("source", "development", "sample")  # what else a table of settings holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,13 @@ from muxgcl.runs.fit import make_ready
 from muxgcl.runs.loop import NonFiniteLoss
 from muxgcl.runs.plan import Plan, find_method
 from muxgcl.tune.measure import Accuracies, ByLabels, Measure, OnBlock, digest
-from muxgcl.tune.shared import Shared, open_shared
+from muxgcl.tune.sample import FACT, Sample
+from muxgcl.tune.shared import Shared, open_shared, shared_begun_with
 from muxgcl.tune.space import Point, point_of, settings_of, space_of
-from muxgcl.tune.study import Study, Tried, open_study
+from muxgcl.tune.study import Study, Tried, begun_with, check_facts, open_study
 
+# takes the first plan, and whether its sample is decided; returns it with the sample it needs
+Afford = Callable[[Plan, bool], Plan]
 # a trial that ends like this is recorded as failed, and the search goes on
 FAILURES = (NonFiniteLoss, NonFiniteEmbedding, torch.OutOfMemoryError)
 
@@ -35,6 +38,7 @@ class Outcome:
     method: str
     controls: dict[str, list[float]] = field(default_factory=dict)  # by labels: by name and split
     no_controls: str | None = None  # why they could not be scored
+    sample: Sample = field(default_factory=Sample)  # that all trials share
 
     @property
     def scores(self) -> dict[str, Any]:
@@ -72,6 +76,10 @@ def tune(
     method: str = "mux-hop",
     trials: int = 30,
     fixed: Mapping[str, Any] | None = None,
+    anchors: int | None = None,
+    negatives: int | None = None,
+    exact: bool = False,
+    afford: Afford | None = None,
     device: str = "auto",
     cache: Path | None = None,
     on_trial: Callable[[list[Tried]], None] | None = None,
@@ -89,6 +97,11 @@ def tune(
         method: which method's settings to search.
         trials: how many trials the study is to have in the end.
         fixed: settings that are not searched.
+        anchors: size of the sample of anchors in each step of every trial.
+        negatives: size of the sample that they are contrasted with.
+        exact: contrast all nodes with all others.
+        afford: decides the sample of a study that begins, where none is asked for; all nodes are
+            contrasted without it. A study goes on with the sample that it was begun with.
         device: where to train.
         cache: a folder for what is computed once a graph.
         on_trial: called with all trials so far, at the start and after each.
@@ -96,23 +109,55 @@ def tune(
     """
     if trials < 1:
         raise UserError(f"trials must be at least 1, got {trials}")
+    if exact and (anchors is not None or negatives is not None):
+        raise UserError("exact contrasts all nodes, anchors and negatives some: ask for one")
     kind, fixed = find_method(method), dict(fixed or {})
 
-    def plan_at(point: Point) -> Plan:
-        settings = settings_of(kind, point, fixed)
-        return Plan.make(method, "auto", overrides=settings, graph=graph, device=device)
+    def plan_at(point: Point, sample: Sample) -> Plan:
+        return Plan.make(
+            method,
+            "auto",
+            overrides={**sample.settings, **settings_of(kind, point, fixed)},
+            graph=graph,
+            device=device,
+            anchors=sample.anchors,
+            keys=sample.negatives,
+        )
 
-    auto = _settings(plan_at({}))
-    space = space_of(kind, auto, fixed)
-    start = point_of(space, auto)
-    make_ready(plan_at(start), graph)  # finds what is wrong before the study is written
     facts = {
         "graph": graph_fingerprint(graph),
         "method": method,
         "measure": measure.figures[0],
         "choice of seeds and splits": measure.mark,
+    }
+
+    def begun() -> Sample | None:
+        """The sample of the study, if there is one already."""
+        if storage is None:
+            found = begun_with(Path(study))
+        else:
+            found = shared_begun_with(storage, str(study))
+        if found is None:
+            return None
+        check_facts(str(study), found, facts, "--study names another one")
+        return Sample.from_facts(found, str(study))
+
+    wanted = Sample(anchors, negatives)
+    make_ready(plan_at({}, wanted), graph)  # finds what is wrong before the study is written
+    sample = wanted if exact or not wanted.is_exact else begun()
+    first = plan_at({}, sample or wanted)
+    if afford is not None:
+        affordable = afford(first, sample is not None)
+        if sample is None:  # another worker may have begun the study meanwhile
+            sample = begun() or Sample.between(first, affordable)
+    sample = sample or wanted
+    auto = _settings(plan_at({}, sample))
+    space = space_of(kind, auto, fixed)
+    start = point_of(space, auto)
+    facts |= {
         "set of fixed settings": str({key: auto[key] for key in sorted(fixed)}),
         "search space": digest(space),
+        FACT: sample.to_fact(),
     }
     opened: AbstractContextManager[Study | Shared]
     if storage is None:
@@ -124,7 +169,7 @@ def tune(
         while (asked := search.ask(trials)) is not None:
             trial, point = asked
             try:
-                figures, accuracies = _measured(measure, plan_at(point), cache, on_block)
+                figures, accuracies = _measured(measure, plan_at(point, sample), cache, on_block)
             except FAILURES as failure:
                 search.tell_failure(trial, str(failure))
             except BaseException:
@@ -138,8 +183,8 @@ def tune(
     best = best_of(tried)
     if best is None:
         raise UserError(f"all {len(tried)} trials failed, the last one because {tried[-1].failure}")
-    plan = plan_at(best.point)
-    return Outcome(tried, best, _settings(plan), method, *_controls(measure, plan))
+    plan = plan_at(best.point, sample)
+    return Outcome(tried, best, _settings(plan), method, *_controls(measure, plan), sample)
 
 
 def _measured(

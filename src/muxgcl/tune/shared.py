@@ -28,6 +28,7 @@ from muxgcl.tune.study import (
     check_journal,
     counts,
     drop_half_a_line,
+    facts_of,
     first_line,
     writing,
 )
@@ -216,6 +217,17 @@ class _Lock:
 
     def release(self) -> None:
         self.lock.release()
+
+
+def shared_begun_with(storage: str, name: str) -> dict[str, str] | None:
+    """What a study in a storage was begun with; None where nobody has begun it."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    place, opened = _open(storage)
+    with parsing(place, None), writing(place):
+        if name not in optuna.get_all_study_names(opened):
+            return None
+        study = optuna.load_study(study_name=name, storage=opened)
+        return facts_of(study, place) if _has_facts(study, place) else None
 
 
 @contextmanager

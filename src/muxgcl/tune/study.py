@@ -25,6 +25,7 @@ from muxgcl.io.schema import (
     text,
     whole,
 )
+from muxgcl.tune.sample import EXACT, FACT
 from muxgcl.tune.space import Point, Range, Space, Values
 
 try:
@@ -175,6 +176,28 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
+def begun_with(path: Path) -> dict[str, str] | None:
+    """What the study in a file was begun with; None where there is no study yet."""
+    path = path.resolve()
+    if not path.is_file():
+        return None
+    check_journal(path, {"op_code": _code, "study_id": whole(0, 0)})
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with parsing(path, None), writing(path):
+        storage = JournalStorage(JournalFileBackend(str(path), lock_obj=_Held()))
+        if NAME not in optuna.get_all_study_names(storage):
+            return None
+        return facts_of(optuna.load_study(storage=storage, study_name=NAME), path)
+
+
+def facts_of(study: Any, place: Place) -> dict[str, str] | None:
+    """The facts of a study, once they are known to be such; None before they are written."""
+    found: dict[str, str] | None = study.user_attrs.get("facts")
+    if found is not None:
+        table_of(text)(found, f"{place}: facts")
+    return found
+
+
 @contextmanager
 def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point) -> Iterator[Study]:
     """Begin or continue the study in a file, and hold it against a second process.
@@ -209,6 +232,7 @@ def open_study(path: Path, facts: Mapping[str, str], space: Space, start: Point)
 def check_facts(place: Place, before: Any, facts: Mapping[str, str], advice: str) -> None:
     """Refuse a study that was begun with something else."""
     table_of(text)(before, f"{place}: facts")
+    before = {FACT: EXACT} | before
     if other := [name for name in facts if before.get(name) != facts[name]]:
         name = other[0]
         raise UserError(
