@@ -35,8 +35,8 @@ DROPOUT = 3  # what drawing a random number costs, in numbers read and written
 EDGE = 12  # the same for an entry of a view's adjacency: its mask, its weight, its degrees
 LOOSE_EDGE = 120  # where rows of it are taken out: it is compressed anew
 LOOSE_ENTRY = 8  # the same for an entry of sparse features
-PAIR = 8  # the same for a column of a pair of rows that are multiplied, forward and backward
-SAMPLED = 30  # the same for a column of a VGAE's mean and spread: noise, divergence, gradients
+PAIR = 28  # the same for a column of a pair that a VGAE tells, forward and backward
+SAMPLED = 480  # the same for a column of a node's mean and spread; both were fitted on one core
 BLOCK = 16  # the same for bias, PReLU and norm, forward and backward
 
 
