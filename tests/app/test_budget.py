@@ -21,6 +21,7 @@ from muxgcl.runs.cost import Rates
 from muxgcl.runs.environment import limit_threads
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.scoring import Judging
 from muxgcl.runs.settings import TrainConfig
 
 DATA = planted(nodes=300)
@@ -172,6 +173,36 @@ def test_mux_hop_alone_is_brief(
     monkeypatch.setattr(cost, "calibrate", lambda plan, graph: SLOW_PAIRS)
     budget(Plan.make(method, preset, graph=GRAPH, device="cpu"), GRAPH, always=True)
     assert set(asked) == {brief}
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("asked", [{}, {"anchors": 20, "keys": 20}])
+@pytest.mark.parametrize("exact", [False, True])
+def test_what_does_not_fit_is_refused_whoever_chose_the_sample(
+    asked: dict[str, int], exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int | None] = []
+    monkeypatch.setattr(
+        "muxgcl.app.budget.measured", lambda rates, plan, graph: tried.append(plan.anchors) or rates
+    )
+    monkeypatch.setattr(cost, "available", lambda plan, workers=1: 1e6)
+    with pytest.raises(UserError, match="a smaller width needs less"):
+        budget(plan(**asked), GRAPH, exact=exact)
+    assert not tried  # steps that do not fit are not tried, either
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("asked", [{}, {"anchors": 20, "keys": 20}])
+def test_scores_that_do_not_fit_are_refused(
+    asked: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        cost, "scoring", lambda plan, graph, asked, slow=None: (1.0, 1e15 if asked.controls else 1)
+    )
+    with pytest.raises(UserError, match=r"scores need .* --no-controls needs less"):
+        budget(plan(**asked), GRAPH, scores=Judging(DATA))
+    found = budget(plan(**asked), GRAPH, scores=Judging(DATA, controls=False))
+    assert found.cost.scores == 1.0
 
 
 @pytest.mark.usefixtures("slow")

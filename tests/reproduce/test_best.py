@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muxgcl.reproduce.artefacts import FIVE
+from muxgcl.runs.auto import BENCHMARKS
 from muxgcl.runs.settings import preset, searches, source, trainings
 
 RECORDS = Path(__file__).resolve().parents[2] / "records"
@@ -79,7 +79,7 @@ def test_the_seeds_of_mux_hops_settings_are_those_of_the_search(dataset: str) ->
     assert source("mux-hop", "best", dataset).endswith(told)
 
 
-@pytest.mark.parametrize("dataset", [*FIVE, "default"])
+@pytest.mark.parametrize("dataset", [*BENCHMARKS, "default"])
 def test_node2vec_is_deepwalk_with_p_and_q_where_its_source_says_so(dataset: str) -> None:
     mine, theirs = (preset(method, "paper", dataset) for method in ("node2vec", "deepwalk"))
     as_deepwalk = "as DeepWalk" in source("node2vec", "paper", dataset)

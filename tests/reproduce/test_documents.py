@@ -27,12 +27,13 @@ from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
 from muxgcl.io.schema import read_lines
 from muxgcl.reproduce import hop_tables
-from muxgcl.reproduce.artefacts import ARTEFACTS, CONTROLS, FIVE, Scope, plan
+from muxgcl.reproduce.artefacts import ARTEFACTS, CONTROLS, Scope, plan
 from muxgcl.reproduce.check import HALVES
 from muxgcl.reproduce.job import BOUNDS, SCORES, SIMILARITIES, SOFT_NEGATIVES, settings_of
 from muxgcl.reproduce.paper import TITLES
 from muxgcl.reproduce.records import Found, RecordStore
 from muxgcl.reproduce.render import render, write_figure
+from muxgcl.runs.auto import BENCHMARKS
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.settings import origin
 
@@ -342,7 +343,7 @@ def test_the_measures_of_features_and_edges_in_the_docs_are_the_recorded_ones() 
 
 def test_the_questions_page_counts_whose_settings_the_presets_have() -> None:
     methods = [name for name in Scope().rows("table1") if name not in CONTROLS]
-    whose = [origin(method, "paper", dataset) for method in methods for dataset in FIVE]
+    whose = [origin(method, "paper", dataset) for method in methods for dataset in BENCHMARKS]
     official, mixed, ours = (whose.count(one) for one in ("official", "mixed", "ours"))
     told = f"of the {len(whose)} pairs of a method of Table I and a graph, {official} are wholly "
     told += f"theirs, {mixed} in part, and {ours} are ours."
@@ -357,8 +358,8 @@ def test_the_page_of_limits_quotes_the_records() -> None:
         ours = found.of(asked.trained("mux-hop", dataset))
         return float(np.mean(hop_tables.scores(ours, measure=measure)))
 
-    several = {d: np.mean(hop_tables.scores(found.of(asked.committee(d)))) for d in FIVE}
-    cora, citeseer, _, photo, computers = (f"{several[d]:.2f}" for d in FIVE)
+    several = {d: np.mean(hop_tables.scores(found.of(asked.committee(d)))) for d in BENCHMARKS}
+    cora, citeseer, _, photo, computers = (f"{several[d]:.2f}" for d in BENCHMARKS)
     assert (
         f"{cora} % of the test nodes rightly on Cora, {citeseer} on CiteSeer, {photo} on " in page
     )
@@ -368,7 +369,7 @@ def test_the_page_of_limits_quotes_the_records() -> None:
         everywhere = mean(dataset, "everywhere")
         one = f"{mean(dataset):.2f}{percent} on {TITLES[dataset]} ({everywhere:.2f})"
         assert one in page
-    for dataset in FIVE:
+    for dataset in BENCHMARKS:
         assert f" {mean(dataset, 'nmi'):.3f} on {TITLES[dataset]}" in page
 
 

@@ -17,7 +17,7 @@ from documents.theory_words import theory_words
 from muxgcl.evaluate import paired_difference
 from muxgcl.io.files import append_lines
 from muxgcl.reproduce import numbers
-from muxgcl.reproduce.artefacts import ARTEFACTS, FIVE, Scope, plan
+from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.job import settings_of
 from muxgcl.reproduce.paper import Printed
 from muxgcl.reproduce.records import Found, RecordStore, make_record
@@ -25,6 +25,7 @@ from muxgcl.reproduce.render import render, told, write
 from muxgcl.reproduce.shown import by_settings, collapsed
 from muxgcl.reproduce.table5 import table5
 from muxgcl.reproduce.typeset import Table, latex, markdown
+from muxgcl.runs.auto import BENCHMARKS
 from muxgcl.runs.plan import Plan
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -72,7 +73,7 @@ def test_tables_are_as_in_the_golden_files(
 
 
 def test_cells_of_table5_that_were_measured_apart_are_named(tmp_path: Path) -> None:
-    rows = [time_of("dgi", d) | {"commit": "33a72c3ff26d-dirty"} for d in FIVE]
+    rows = [time_of("dgi", d) | {"commit": "33a72c3ff26d-dirty"} for d in BENCHMARKS]
     rows += [time_of("ggd", d) | {"commit": "d95c2c5"} for d in ("photo", "cora")]
     rows += [time_of("dgi", "cora", device="another") | {"commit": "d95c2c5"}]
     append_lines(tmp_path / "times.jsonl", rows)

@@ -1,11 +1,15 @@
 """What a training will take: counts against what torch counts, and what is chosen by them."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from muxgcl.affinity.autoencoder import Vgae
+from muxgcl.augment import stacked_propagation
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io import planted
@@ -14,7 +18,8 @@ from muxgcl.methods import total
 from muxgcl.runs import cost
 from muxgcl.runs.cost import Cost, Rates, calibrate, check_memory, choose_sampling, estimate
 from muxgcl.runs.plan import Plan, build
-from muxgcl.runs.work import Shape, of_epoch, walking
+from muxgcl.runs.scoring import Judging
+from muxgcl.runs.work import NUMBER, Shape, of_autoencoder, of_epoch, tables, walking
 from muxgcl.seeding import seeded
 from muxgcl.sparse import Csr
 
@@ -37,19 +42,159 @@ def plan(method: str = "mux-gcl", **changes: object) -> Plan:
 
 def counted(made: Plan, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> int:
     """What torch counts of one step, dense products alone."""
+    with seeded(0):
+        method = build(made, graph)
+        method.prepare(graph)
+        return flops_of(lambda: total(method.loss(graph)).backward(), monkeypatch)
+
+
+def flops_of(step: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> int:
+    """What torch counts of its dense products."""
 
     def multiply(self: Csr, dense: torch.Tensor) -> torch.Tensor:  # torch takes it for a dense one
         row = torch.arange(self.rows).repeat_interleave(self.rowptr.diff())
         out = dense.new_zeros(self.rows, dense.shape[1])
         return out.index_add(0, row, self.value[:, None] * dense[self.col])
 
-    with seeded(0):
-        method = build(made, graph)
-        method.prepare(graph)
-        monkeypatch.setattr(Csr, "multiply", multiply)
-        with FlopCounterMode(display=False) as counter:
-            total(method.loss(graph)).backward()
+    with monkeypatch.context() as patch, FlopCounterMode(display=False) as counter:
+        patch.setattr(Csr, "multiply", multiply)
+        step()
     return counter.get_total_flops()
+
+
+def gathered(monkeypatch: pytest.MonkeyPatch, step: Callable[[], object]) -> int:
+    """The numbers that sparse products of a step read."""
+    found: list[int] = []
+    multiply = Csr.multiply
+
+    def counting(self: Csr, dense: torch.Tensor) -> torch.Tensor:
+        found.append(len(self.col) * dense.shape[1])
+        return multiply(self, dense)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Csr, "multiply", counting)
+        step()
+    return sum(found)
+
+
+def saved(method: torch.nn.Module, graph: Graph) -> int:
+    """The numbers that one step keeps for its backward pass, each of them once."""
+    fixed = [*method.parameters(), *method.buffers()]
+    if isinstance(graph.features, torch.Tensor):
+        fixed.append(graph.features)
+    known = {one.untyped_storage().data_ptr() for one in fixed}
+    kept: dict[int, torch.Tensor] = {}
+
+    def pack(table: torch.Tensor) -> torch.Tensor:
+        place = table.untyped_storage().data_ptr()
+        if table.is_floating_point() and place not in known:
+            kept[place] = table
+        return table
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda table: table):
+        total(method.loss(graph)).backward()
+    return sum(table.untyped_storage().nbytes() for table in kept.values()) // NUMBER
+
+
+def hop(**changes: object) -> Plan:
+    settings = {"hidden": 48, "width": 24, "projection": 32, "projection_out": 16, "epochs": 10}
+    settings |= {"affinity_epochs": 1, "affinity_width": 8, "drop_edges": (0.7, 0.7)}
+    sizes = {name: changes.pop(name) for name in ("anchors", "keys") if name in changes}
+    return Plan.make("mux-hop", "best", "cora", settings | changes, device="cpu", **sizes)
+
+
+STEPS = {
+    "mux-gcl": plan(),
+    "mux-gcl, sampled": plan(anchors=50, keys=50),
+    "grace": plan("grace"),
+    "mux-hop": hop(),
+    "mux-hop, sampled": hop(anchors=50, keys=50),
+    "mux-hop, perceptron": hop(convolutions=0),
+}
+
+
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("name", STEPS)
+def test_what_propagation_reads_is_counted(
+    name: str, features: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = GRAPHS[features]
+    with seeded(0):
+        method = build(STEPS[name], graph)
+        method.prepare(graph)
+        read = gathered(monkeypatch, lambda: total(method.loss(graph)).backward())
+    made = STEPS[name]
+    # another draw of the sample is another part of the graph
+    assert of_epoch(made, graph).gathers == pytest.approx(read, rel=0.2 if made.anchors else 0.02)
+
+
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("name", STEPS)
+def test_tables_that_are_kept_are_counted(name: str, features: str) -> None:
+    graph = GRAPHS[features]
+    with seeded(0):
+        method = build(STEPS[name], graph)
+        method.prepare(graph)
+        kept = saved(method, graph)
+    made, shape = STEPS[name], Shape.of(STEPS[name], graph)
+    # three tables of the contrast are there at the peak, but gone before the backward pass
+    met = 2 * min(made.anchors or graph.num_nodes, graph.num_nodes) * len(shape.scales)
+    found = of_epoch(made, graph).kept - 3 * met * shape.projection[1]
+    if made.anchors:  # of which the features' rows are copied, too: no gradient needs them
+        assert kept < found < 1.6 * kept
+    else:
+        assert found == pytest.approx(kept, rel=0.15)
+
+
+def bytes_of(*holders: object) -> int:
+    """What the tensors in these dataclasses take, each of them once."""
+    found: dict[int, int] = {}
+    left = list(holders)
+    while left:
+        one = left.pop()
+        if isinstance(one, torch.Tensor):
+            found[one.untyped_storage().data_ptr()] = one.untyped_storage().nbytes()
+        elif is_dataclass(one):
+            left += [getattr(one, field.name) for field in fields(one)]
+        elif isinstance(one, list):
+            left += one
+    return sum(found.values())
+
+
+def test_tables_that_are_always_there_have_as_many_bytes_as_are_counted() -> None:
+    graph = GRAPHS["dense"]
+    made, views = plan(), stacked_propagation(graph, (0.3, 0.3))
+    patches = [torch.rand(graph.num_nodes, 8) for _ in range(made.settings.layers + 1)]
+    there = bytes_of(graph.adjacency, graph.twice, views, patches)
+    assert tables(graph, Shape.of(made, graph)) == pytest.approx(there, rel=0.1)
+
+
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+def test_products_of_a_vgae_are_counted_as_torch_counts_them(
+    features: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = GRAPHS[features]
+    with seeded(0):
+        model = Vgae(graph.num_features, 8)
+        read = gathered(monkeypatch, lambda: total(model.loss(graph)).backward())
+        model.zero_grad()
+        want = flops_of(lambda: total(model.loss(graph)).backward(), monkeypatch)
+    work = of_autoencoder(graph, 8)
+    assert work.flops == pytest.approx(want, rel=0.1)  # torch counts the sums of biases, too
+    assert work.gathers == pytest.approx(read, rel=0.02)
+    assert work.pairs == 0
+
+
+def test_affinities_of_a_vgae_take_as_long_whatever_the_contrast_does() -> None:
+    graph, rates = GRAPHS["dense"], replace(FAST, pairs=1e5)
+    exact, sampled = (
+        estimate(plan(affinity="vgae", anchors=size, keys=size), graph, rates)
+        for size in (None, 50)
+    )
+    assert exact.prepare == sampled.prepare > 0
+    assert exact.seconds > 2 * sampled.seconds
+    twice = estimate(plan(affinity="vgae", affinity_epochs=2), graph, rates)
+    assert twice.prepare == pytest.approx(2 * exact.prepare)
 
 
 @pytest.mark.parametrize("features", ["dense", "sparse"])
@@ -319,6 +464,81 @@ def test_what_does_not_fit_is_refused_and_what_would_is_named(
     monkeypatch.setattr(cost, "available", lambda plan, workers: 1.0)
     with pytest.raises(UserError, match="a smaller width needs less"):
         check_memory(plan(), graph, whole, FAST)
+
+
+def test_the_largest_sample_that_fits_into_memory_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = GRAPHS["dense"]
+    monkeypatch.setattr(cost, "resident", lambda: 0.0)
+    monkeypatch.setattr(cost, "SIZES", (200, 100, 50))
+
+    def size(count: int | None) -> float:
+        return estimate(plan(anchors=count, keys=count), graph, FAST).bytes
+
+    assert size(50) < size(100) < size(200) < size(None)
+    for want, memory in ((None, size(None)), (200, size(None) - 1), (100, size(200) - 1)):
+        found = choose_sampling(plan(), graph, FAST, memory=memory)
+        assert found.sampling == Sampling(want, want)
+    least = choose_sampling(plan(), graph, FAST, memory=1.0)  # which does not fit, either
+    assert least.sampling == Sampling(50, 50)
+    assert least.cost.bytes > 1.0
+
+
+def test_a_container_has_what_its_limit_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "resident", lambda: 100.0)
+    monkeypatch.setattr(cost, "_CGROUP", tmp_path)
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    whole = cost.available(plan())
+    (tmp_path / "memory.max").write_text("9000\n")
+    (tmp_path / "memory.current").write_text("5000\n")
+    (tmp_path / "memory.stat").write_text("anon 3000\ninactive_file 1000\nactive_file 700\n")
+    assert cost.available(plan()) == 100 + 5000
+    assert cost.available(plan(), 2) == 100 + 2500
+    (tmp_path / "memory.max").write_text("1000\n")
+    assert cost.available(plan()) == 100
+    (tmp_path / "memory.max").write_text("max\n")
+    assert cost.available(plan()) > 0.5 * whole
+
+
+def test_scores_that_do_not_fit_are_refused_and_the_way_out_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph, free = GRAPHS["dense"], [30.0]
+    monkeypatch.setattr(cost, "resident", lambda: 0.0)
+    monkeypatch.setattr(cost, "available", lambda plan, workers: free[0])
+    monkeypatch.setattr(cost, "tables", lambda graph, shape: 0.0)
+    alone = {True: 40.0, False: 20.0}
+    monkeypatch.setattr(
+        cost, "scoring", lambda plan, graph, asked, slow=None: (1.0, alone[asked.controls])
+    )
+    asked = Judging(DENSE)
+    training = Cost(10.0, 10.0, 0.0, "CPU")
+    found = cost.with_scores(training, plan(), graph, asked)
+    with pytest.raises(UserError, match=r"scores need .* --no-controls needs less"):
+        cost.check_scores(found, plan(), graph, asked)
+    free[0] = 15.0
+    with pytest.raises(UserError, match="muxgcl train computes none"):
+        cost.check_scores(found, plan(), graph, asked)
+    cost.check_scores(replace(found, device="GPU"), plan(), graph, asked)
+    free[0] = 40.0
+    cost.check_scores(found, plan(), graph, asked)
+
+
+@pytest.mark.parametrize(
+    ("anchors", "keys", "workers", "rounded"),
+    [(50, 50, 1, True), (50, 60, 1, False), (None, 60, 1, False), (50, 50, 2, False)],
+)
+def test_pairs_are_rounded_where_as_many_keys_as_anchors_meet_in_one_process(
+    anchors: int | None, keys: int, workers: int, rounded: bool
+) -> None:
+    graph, made = GRAPHS["dense"], plan(anchors=anchors, keys=keys)
+    rates = replace(FAST, pairs=1e5, rounded=1e12, rounded_pairs=4e5, workers=workers)
+    rate = rates.rounded_pairs if rounded else rates.pairs
+    found = cost.epoch_seconds(made, graph, rates)
+    assert found == pytest.approx(of_epoch(made, graph).pairs / workers / rate, rel=0.01)
 
 
 def test_a_method_that_is_not_counted_is_named() -> None:

@@ -108,3 +108,18 @@ def test_workers_divide_the_pairs_of_what_one_of_them_has_tried(
     two = measured(replace(RATES, workers=2), plan(), GRAPH)
     assert epoch_seconds(plan(), GRAPH, replace(two, workers=1)) == pytest.approx(0.25)
     assert epoch_seconds(plan(), GRAPH, two) < 0.25
+
+
+def test_a_trial_is_expected_to_take_what_one_worker_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "_tried", lambda plan, graph: pytest.fail("it was tried"))
+    slow = replace(RATES, pairs=RATES.pairs / 1e3)
+    times = MOST_SECONDS / STEPS / epoch_seconds(plan(), GRAPH, slow) * 1.01
+    four = replace(slow.slower(times), workers=4)
+    assert STEPS * epoch_seconds(plan(), GRAPH, four) < 0.5 * MOST_SECONDS
+    assert measured(four, plan(), GRAPH) is four
+
+
+def test_an_epoch_of_a_vgae_is_part_of_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "_tried", lambda plan, graph: pytest.fail("it was tried"))
+    monkeypatch.setattr(trial, "autoencoder_seconds", lambda plan, graph, rates: MOST_SECONDS)
+    assert measured(RATES, plan(affinity="vgae"), GRAPH) is RATES

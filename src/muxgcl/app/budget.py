@@ -101,12 +101,14 @@ def budget(
     else:
         asked = plan
         plan, found, notes = _sampled(asked, graph, rates, given, way_out)
-        if not on_gpu and found.bytes <= cost.available(plan, workers):
+        cost.check_memory(plan, graph, found, rates)
+        if not on_gpu:
             tried = measured(rates, plan, graph)
             if tried != rates:
                 plan, found, notes = _sampled(asked, graph, tried, given, way_out)
     if scores is not None:
         found = cost.with_scores(found, plan, graph, scores)
+        cost.check_scores(found, plan, graph, scores)
     return Budget(plan, found, (*notes, str(found)))
 
 

@@ -8,6 +8,7 @@ divides the counts of `runs/work.py` by these rates. Those of scores are in
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,12 +26,23 @@ from muxgcl.runs.heap import reused_memory
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.score_work import scoring
 from muxgcl.runs.scoring import Judging
-from muxgcl.runs.work import COUNTED, NUMBER, Shape, embedding, of_epoch, tables, walking
+from muxgcl.runs.work import (
+    COUNTED,
+    NUMBER,
+    Shape,
+    Work,
+    embedding,
+    of_autoencoder,
+    of_epoch,
+    tables,
+    walking,
+)
 from muxgcl.seeding import seeded
 from muxgcl.sparse import SparseMatrix
 from muxgcl.tensors import Tensors
 
 GIB = 2**30
+_CGROUP = Path("/sys/fs/cgroup")
 PROBE = 1024  # nodes in the pieces that are timed
 WALKERS = 8192  # nodes of the graph that walks are timed on
 ON_GPU = 16  # times as much of both there, where small pieces would time the launch of a kernel
@@ -44,7 +56,6 @@ OF_LARGE = 1024  # nodes in a sample of a large graph: 100,000 nodes stay below 
 BACKWARD = 1.7  # tables at the peak, relative to those that are kept for the backward pass
 UNUSED = 1.35  # the same on a CPU, relative to the tables: freed memory that no table fits into
 SUSTAINED = 1.2  # minutes of a CPU's work take longer than pieces of it that are timed alone
-VGAE_EPOCH = 3.0  # of a VGAE, in epochs of the encoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +206,12 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
     work, shape = of_epoch(_counted(plan), graph), Shape.of(plan, graph)
     device = pick_device(plan.device)
     on_gpu = device.type == "cuda"
-    epoch = epoch_seconds(plan, graph, rates) * (1.0 if on_gpu else SUSTAINED)
+    sustained = 1.0 if on_gpu else SUSTAINED
+    epoch = epoch_seconds(plan, graph, rates) * sustained
     prepare = graph.num_nodes * rounds_of_walks(plan) / rates.walks
     if shape.affinity and plan.settings.affinity == "vgae":
-        prepare = plan.settings.embedding_settings()["epochs"] * epoch / VGAE_EPOCH
+        epochs = plan.settings.embedding_settings()["epochs"]
+        prepare = epochs * autoencoder_seconds(plan, graph, rates) * sustained
     here = torch.cuda.memory_allocated(device) if on_gpu else resident()
     training = NUMBER * BACKWARD * work.kept * (1.0 if on_gpu else UNUSED)
     needed = max(training, embedding(plan, graph, shape)) + NUMBER * 5 * work.weights
@@ -220,8 +233,20 @@ def rounds_of_walks(plan: Plan) -> int:
 def epoch_seconds(plan: Plan, graph: Graph, rates: Rates) -> float:
     """The time of one epoch."""
     if plan.rounds(graph) and rates.rounded:
-        rates = replace(rates, flops=rates.rounded, pairs=rates.rounded_pairs)
-    work = of_epoch(_counted(plan), graph)
+        n = graph.num_nodes
+        square = min(plan.anchors or n, n) == min(plan.keys or n, n)
+        # as many keys as anchors, all of them here: else the contrast itself rounds nothing
+        pairs = rates.rounded_pairs if square and rates.workers == 1 else rates.pairs
+        rates = replace(rates, flops=rates.rounded, pairs=pairs)
+    return _seconds(of_epoch(_counted(plan), graph), rates)
+
+
+def autoencoder_seconds(plan: Plan, graph: Graph, rates: Rates) -> float:
+    """The time of one epoch of the VGAE that affinities come from; it rounds nothing."""
+    return _seconds(of_autoencoder(graph, plan.settings.affinity_width), rates)
+
+
+def _seconds(work: Work, rates: Rates) -> float:
     return (
         work.flops / rates.flops
         + work.gathers / rates.gathers
@@ -328,6 +353,19 @@ def check_memory(plan: Plan, graph: Graph, cost: Cost, rates: Rates) -> None:
     raise UserError(told)
 
 
+def check_scores(cost: Cost, plan: Plan, graph: Graph, asked: Judging) -> None:
+    """Refuse scores that will not fit after a training that does, and say how to do without."""
+    free = available(plan, cost.workers)
+    if cost.bytes <= free or cost.device != "CPU":
+        return
+    told = f"scores need {cost.bytes / GIB:.1f} GiB, and {free / GIB:.1f} GiB are there"
+    _, embedding_alone = scoring(plan, graph, replace(asked, controls=False), slow=1.0)
+    here = resident() + tables(graph, Shape.of(plan, graph))
+    fits = asked.controls and here + embedding_alone <= free
+    way_out = "--no-controls needs less" if fits else "muxgcl train computes none"
+    raise UserError(f"{told}; {way_out}")
+
+
 def available(plan: Plan, workers: int = 1) -> float:
     """Bytes that this process may have in all: its own and its share of what is free.
 
@@ -339,9 +377,23 @@ def available(plan: Plan, workers: int = 1) -> float:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-        return resident() + 1024 * free / int(os.environ.get("LOCAL_WORLD_SIZE", workers))
+        left = min(1024 * free, _left_to_container())
+        return resident() + left / int(os.environ.get("LOCAL_WORLD_SIZE", workers))
     except (OSError, StopIteration, ValueError):
         return float("inf")
+
+
+def _left_to_container() -> float:
+    """Bytes below a container's limit; files that the system has read ahead may go."""
+    with suppress(OSError, ValueError):  # no container, or "max": no limit
+        limit, used = (
+            int((_CGROUP / f"memory.{name}").read_text(encoding="ascii"))
+            for name in ("max", "current")
+        )
+        lines = (_CGROUP / "memory.stat").read_text(encoding="ascii").splitlines()
+        cached = sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+        return float(max(0, limit - used + cached))
+    return float("inf")
 
 
 def resident() -> float:

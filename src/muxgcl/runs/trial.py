@@ -12,7 +12,7 @@ from statistics import median
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.runs.cost import Rates, epoch_seconds, rounds_of_walks
+from muxgcl.runs.cost import Rates, autoencoder_seconds, epoch_seconds, rounds_of_walks
 from muxgcl.runs.fit import make_ready
 from muxgcl.runs.heap import reused_memory
 from muxgcl.runs.loop import Trainer
@@ -29,12 +29,16 @@ def measured(rates: Rates, plan: Plan, graph: Graph) -> Rates:
     Nothing is measured where even a few steps would take long: the rates stay as they are.
     """
     walks = rounds_of_walks(plan)
-    expected = STEPS * epoch_seconds(plan, graph, rates)
-    if expected + (graph.num_nodes / rates.walks if walks else 0.0) > MOST_SECONDS:
+    alone = replace(rates, workers=1)  # as the trial is
+    expected = STEPS * epoch_seconds(plan, graph, alone)
+    if walks:
+        expected += graph.num_nodes / rates.walks
+    elif getattr(plan.settings, "affinity", "none") == "vgae":
+        expected += autoencoder_seconds(plan, graph, alone)
+    if expected > MOST_SECONDS:
         return rates
     with suppress(UserError):  # the run itself will say it
         walking, step = _tried(plan, graph)
-        alone = replace(rates, workers=1)  # as the trial was
         rates = rates.slower(step / epoch_seconds(plan, graph, alone))
         if walks and walking:
             rates = replace(rates, walks=graph.num_nodes / walking)

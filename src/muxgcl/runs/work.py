@@ -35,6 +35,8 @@ DROPOUT = 3  # what drawing a random number costs, in numbers read and written
 EDGE = 12  # the same for an entry of a view's adjacency: its mask, its weight, its degrees
 LOOSE_EDGE = 120  # where rows of it are taken out: it is compressed anew
 LOOSE_ENTRY = 8  # the same for an entry of sparse features
+PAIR = 28  # the same for a column of a pair that a VGAE tells, forward and backward
+SAMPLED = 480  # the same for a column of a node's mean and spread; both were fitted on one core
 BLOCK = 16  # the same for bias, PReLU and norm, forward and backward
 
 
@@ -263,12 +265,31 @@ def _head(plan: Plan, graph: Graph, shape: Shape) -> Work:
     )
 
 
+def of_autoencoder(graph: Graph, width: int) -> Work:
+    """An epoch of a VGAE: two layers on the whole graph, as it is; edges, and as many other pairs.
+
+    A pair reads two rows of `width` numbers, and their gradients are gathered.
+    """
+    n, entries, w = graph.num_nodes, len(graph.adjacency.col), 2 * width  # mean and spread
+    pairs = entries - n  # every edge once, and as many without; each node has a loop
+    second = Work(flops=6 * n * w * w, gathers=2 * entries * w, touches=6 * n * w, weights=w * w)
+    told = Work(
+        gathers=2 * pairs * width,
+        touches=PAIR * pairs * width + SAMPLED * n * width,
+        kept=n * w + 2 * pairs * width,
+    )
+    return _first_layer(graph, w, [n, n], entries, in_part=False) + second + told
+
+
 def tables(graph: Graph, shape: Shape) -> float:
-    """Bytes of what is there all the time: both views' edges, and where patches lie."""
-    edges = 2 * len(graph.adjacency.col)
-    patches = (shape.last + 1) * graph.num_nodes * shape.affinity * NUMBER
-    index = index_dtype(edges, 2 * graph.num_nodes).itemsize
-    return edges * (4 * index + 3 * NUMBER) + patches
+    """Bytes of what is there all the time: edges, of both views too, and where patches lie."""
+    n, entries = graph.num_nodes, len(graph.adjacency.col)
+    once, twice = (index_dtype(k * entries, k * n).itemsize for k in (1, 2))
+    # row, column, reverse, weight and loop of the graph and of two copies, which share no memory;
+    # weights of the views, along and against
+    edges = entries * (3 * once + 6 * twice + 3 * (NUMBER + 1) + 4 * NUMBER)
+    patches = (shape.last + 1) * n * shape.affinity * NUMBER
+    return edges + n * (once + 2 * twice) + patches
 
 
 def walking(plan: Plan, graph: Graph, shape: Shape) -> float:
