@@ -23,6 +23,7 @@ from muxgcl.runs import cost, distributed
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "ring.py"
 FAST = ["--method", "grace", "--preset", "quick", "--epochs", "2", "--set", "width=8", "--quiet"]
+MORE = ["--epochs", "4", "--resume"]
 
 
 def asked(*words: str) -> tuple[int, str]:
@@ -43,6 +44,9 @@ def all_commands(workers: Workers, folder: str, files: str) -> dict[str, Any]:
         "unreadable": asked("train", str(mine), *features, *FAST, *out),
         "trained": asked("train", edges, *features, *FAST, *out),
         "again": asked("train", edges, *features, *FAST, *out),
+        "gone on": asked("train", edges, *features, *FAST, *MORE, "--out", str(Path(folder, "one"))),
+        "seeds": asked("run", edges, *features, *FAST, "--seeds", str(2 + workers.rank)),
+        "dry run": asked("run", edges, *features, *FAST, *["--dry-run"] * workers.rank),
         "run": run(workers, folder, edges, features[1]),
         "estimator": estimators(),
         "budget": budget(workers, edges, features[1]),

@@ -137,7 +137,7 @@ class Sample:
     ) -> Scalar:
         """`contrast`, estimated from tables that hold the rows of these nodes."""
         # all anchors, and as many as keys: a small exact contrast whose negatives count for more
-        if self.own == (0, self.keys):
+        if self.anchors == self.keys and self.own == (0, self.anchors):
             return functions("contrast")(
                 anchor,
                 keys,

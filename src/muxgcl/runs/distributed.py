@@ -280,9 +280,20 @@ def largest(workers: Workers, number: int) -> int:
 
 
 def check_weights(workers: Workers, trainer: Trainer) -> None:
-    """Raise, every so many epochs, unless all workers still have the same weights."""
-    if trainer.epoch % CHECK_EVERY == 0:
-        same(workers, {"weights": fingerprint(trainer.method.state_dict(), {})})
+    """Raise, every so many epochs and after the last, unless all still have the same weights.
+
+    Running statistics, which no step makes the same, become those of worker 0.
+    """
+    if trainer.epoch % CHECK_EVERY and trainer.epoch < trainer.cfg.epochs:
+        return
+    weights = {name for name, _ in trainer.method.named_parameters()}
+    state = trainer.method.state_dict()
+    same(workers, {"weights": fingerprint({k: t for k, t in state.items() if k in weights}, {})})
+    for name, tensor in state.items():
+        if name not in weights:
+            there = tensor.to(_device(workers))
+            _together(dist.broadcast, there, _first(workers), workers.group)
+            tensor.copy_(there)
 
 
 def _together(work: Callable[..., object], *arguments: object, **more: object) -> None:
