@@ -1,6 +1,7 @@
 """Many workers against one process: the same loss, gradients, training and checkpoints."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -199,7 +200,7 @@ def test_a_run_of_one_process_goes_on_with_two_and_the_other_way_round(
     found: Any, tmp_path: Path
 ) -> None:
     folder, workers = found
-    assert [worker["commands"]["gone on"] for worker in workers[:2]] == [(0, "")] * 2
+    assert [worker["commands"]["gone on"][0] for worker in workers[:2]] == [0, 0]
     shutil.copytree(folder / "command", tmp_path / "two")
     words = ["train", *files(folder), *FAST, *MORE, "--device", "cpu"]
     assert command_line([*words, "--out", str(tmp_path / "two")]) == 0
@@ -259,6 +260,10 @@ def test_the_first_worker_alone_trains_on_walks_and_the_others_are_sent_the_tabl
     assert one["beats"] > 0
     for got in (one, two):
         assert_close(got["weights"], want["weights"], rtol=1e-3, atol=1e-4)
+
+
+def test_the_others_wait_for_the_first_worker_however_long_it_works(found: Any) -> None:
+    assert [worker["commands"]["patience"] for worker in found[1][:2]] == [[60, 60], [0, 0]]
 
 
 def test_the_benchmark_of_the_ring_leaves_a_record_of_three_ways(found: Any) -> None:
@@ -343,7 +348,48 @@ def test_a_worker_that_never_comes_is_waited_for_and_then_named(
         monkeypatch.setenv(name, value)
     status, _, told = ask(capsys, "train", "cora", "--device", "cpu", "--timeout", "2")
     assert status == 2
-    assert re.fullmatch(r"muxgcl: not all of the 2 workers came to .* within 2 s\n", told)
+    assert re.fullmatch(
+        r"muxgcl: not all of the 2 workers came to .* within 2 s \(--timeout waits longer\)\n", told
+    )
+
+
+def test_until_workers_meet_one_on_each_machine_speaks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def told(rank: str, local: str, *words: str) -> str:
+        names = {**environment(1, port), "RANK": rank, "LOCAL_RANK": local}
+        for name, value in names.items():
+            monkeypatch.setenv(name, value)
+        status, _, found = ask(capsys, "train", "cora", "--device", "cpu", *words)
+        assert status == 2
+        return found
+
+    missing = f"muxgcl: worker 0 did not answer at 127.0.0.1:{port} within 1 s"
+    assert told("1", "0", "--timeout", "1") == f"{missing} (--timeout waits longer)\n"
+    assert told("x", "0") == "muxgcl: RANK must be a whole number, got 'x'\n"
+    assert "--anchor" in told("2", "0", "--anchor", "x")
+    assert told("3", "1", "--anchor", "x") == ""
+
+
+@pytest.mark.parametrize("timeout", [math.inf, math.nan, 1e20, 0.0])
+def test_a_timeout_without_end_is_refused(timeout: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment(0, 1).items():
+        monkeypatch.setenv(name, value)
+    told = "timeout must be above 0 and at most 2,592,000 seconds"
+    with pytest.raises(UserError, match=told), joined("cpu", timeout=timeout):
+        pass
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment(0, 1).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match="there is no cuda here"), joined("cuda"):
+        pass
 
 
 def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,9 @@ class Sampling:
         if self.anchors is not None and self.anchors < 1:
             raise UserError(f"anchors must be at least 1, got {self.anchors}")
         if self.keys is not None and self.keys < 2:
-            raise UserError(f"keys must be at least 2 (one may be the anchor), got {self.keys}")
+            raise UserError(
+                f"negatives (keys) must be at least 2: one may be the anchor; got {self.keys}"
+            )
 
     def __bool__(self) -> bool:
         return self.anchors is not None or self.keys is not None

@@ -225,7 +225,7 @@ def train(
                 if workers is not None:
                     stop.number = distributed.largest(workers, stop.number or 0) or None
                     distributed.check_weights(workers, trainer)
-                if stop.number is not None and trainer.epoch < plan.train.epochs:
+                if stop.number is not None:
                     writer.save()
                     message = f"stopped after epoch {trainer.epoch} of {plan.train.epochs}"
                     raise Stopped(message, stop.number)
