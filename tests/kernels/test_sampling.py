@@ -276,5 +276,9 @@ def test_a_plan_keeps_its_sampling_and_names_methods_that_have_none() -> None:
     assert plan.sampling == Sampling(8, 16)
     assert Plan.from_tables(plan.tables()) == plan
     assert "keys" not in {k for k, v in Plan.make("grace").tables()["run"].items() if v is not None}
+    with pytest.raises(UserError, match="progcl with mode mix has no sampled contrast"):
+        Plan.make("progcl", anchors=8, overrides={"mode": "mix"})
+    with pytest.raises(UserError, match=r"negatives \(keys\) must be at least 2.*got 1"):
+        Plan.make("grace", keys=1)
     with pytest.raises(UserError, match=r"dgi has no sampled contrast .*: mux-gcl, mux-hop"):
         Plan.make("dgi", anchors=8)

@@ -356,6 +356,7 @@ def test_a_worker_that_never_comes_is_waited_for_and_then_named(
 def test_until_workers_meet_one_on_each_machine_speaks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("muxgcl.runs.distributed._met", False)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -65,7 +65,6 @@ class Method(nn.Module, ABC):
     @classmethod
     def check_sample(cls, cfg: Any) -> None:
         """Raise where these settings have no sampled contrast, though the method has one."""
-        return
 
     def prepare(self, graph: Graph) -> None:
         """Compute what depends on the training graph alone, once before training."""
