@@ -21,7 +21,8 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import PairWeight, contrast
 from muxgcl.kernels.ring import Workers
-from muxgcl.runs.fit import fit
+from muxgcl.runs import distributed
+from muxgcl.runs.fit import Ready, fit, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.tensors import Tensors
@@ -184,6 +185,7 @@ def everything(rank: int, folder: str, files: str) -> None:
             found[f"steps {world}"] = first(workers, world, steps)
         found["sixteen bits"] = first(workers, 3, sixteen_bits)
         found["mistakes"] = first(workers, 3, mistakes)
+        found["other tables"] = first(workers, 2, other_tables)
         if rank == 0:
             run.mkdir()
             dies.mkdir()
@@ -214,6 +216,8 @@ PLANS = {
     "sampled": plan(anchors=11, keys=20),
     "sampled hop": plan("mux-hop", anchors=11, keys=20),
     "square": plan("grace", anchors=12, keys=12),
+    "one of two ends at keys": plan("grace", anchors=22, keys=11),
+    "one of three ends at keys": plan("grace", anchors=33, keys=11),
 }
 
 
@@ -240,6 +244,10 @@ def mistakes(workers: Workers) -> dict[str, str]:
     cases = {
         "graph": (plan(), other),
         "settings": (plan(width=12 if last else 8), GRAPH),
+        "seed": (plan(seed=int(last)), GRAPH),
+        "backend": (replace(plan(), backend="reference" if last else "chunked"), GRAPH),
+        "other anchors": (plan(anchors=12 if last else 11, keys=8), GRAPH),
+        "other keys": (plan(anchors=11, keys=9 if last else 8), GRAPH),
         "method": (plan("homogcl"), GRAPH),
         "anchors": (plan(anchors=workers.world - 1, keys=8), GRAPH),
         "nodes": (plan(), small_graph(2, seed=1)),
@@ -252,6 +260,28 @@ def mistakes(workers: Workers) -> dict[str, str]:
             found[name] = "trained"
         except UserError as error:
             found[name] = str(error)
+    return found
+
+
+def other_tables(workers: Workers) -> dict[str, Any]:
+    """Trainings in which the last worker has other statistics or weights than the first."""
+    found: dict[str, Any] = {}
+    made = plan("mux-hop", epochs=3, norm="batch")
+    distributed.CHECK_EVERY, before = 2, distributed.CHECK_EVERY
+    for what in ("buffers", "parameters"):
+        ready = make_ready(made, GRAPH, workers=workers)
+
+        def change(block: list[Any], what: str = what, ready: Ready = ready) -> None:
+            if workers.rank == workers.world - 1:
+                for tensor in getattr(ready.method, what)():
+                    if tensor.dim():
+                        tensor.detach().add_(1e-3)
+
+        try:
+            found[what] = train(ready, on_block=change).embed()
+        except UserError as error:
+            found[what] = str(error)
+    distributed.CHECK_EVERY = before
     return found
 
 

@@ -3,7 +3,12 @@
 import io
 import json
 import sys
+import threading
+import time
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from runpy import run_path
 from typing import Any
@@ -13,7 +18,7 @@ import torch.distributed as dist
 from worker_cases import GRAPH, plan, trained
 
 import muxgcl
-from muxgcl.app import LoadOptions, RunOptions, dry_run
+from muxgcl.app import LoadOptions, RunOptions, dry_run, pipeline
 from muxgcl.cli import commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import run as command_line
 from muxgcl.errors import UserError
@@ -23,6 +28,7 @@ from muxgcl.runs import cost, distributed
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "ring.py"
 FAST = ["--method", "grace", "--preset", "quick", "--epochs", "2", "--set", "width=8", "--quiet"]
+MORE = ["--epochs", "4", "--resume"]
 
 
 def asked(*words: str) -> tuple[int, str]:
@@ -43,10 +49,16 @@ def all_commands(workers: Workers, folder: str, files: str) -> dict[str, Any]:
         "unreadable": asked("train", str(mine), *features, *FAST, *out),
         "trained": asked("train", edges, *features, *FAST, *out),
         "again": asked("train", edges, *features, *FAST, *out),
+        "gone on": asked(
+            "train", edges, *features, *FAST, *MORE, "--out", str(Path(folder, "one"))
+        ),
+        "seeds": asked("run", edges, *features, *FAST, "--seeds", str(2 + workers.rank)),
+        "dry run": asked("run", edges, *features, *FAST, *["--dry-run"] * workers.rank),
         "run": run(workers, folder, edges, features[1]),
         "estimator": estimators(),
         "budget": budget(workers, edges, features[1]),
         "affinities": affinities(workers),
+        "patience": patience(workers, folder, edges, features[1]),
         "benchmark": benchmark(folder),
     }
 
@@ -97,6 +109,33 @@ def budget(workers: Workers, edges: str, features: str) -> dict[str, Any]:
     return {"anchors": found.plan.anchors, "notes": [*found.notes]}
 
 
+def patience(workers: Workers, folder: str, edges: str, features: str) -> list[int]:
+    """Two seeds where the first worker estimates and saves for longer than the others wait."""
+    group = dist.new_group(timeout=timedelta(seconds=3))
+
+    def late(work: Any) -> Any:
+        def done(*arguments: Any, **more: Any) -> Any:
+            time.sleep(5)
+            return work(*arguments, **more)
+
+        return done
+
+    slow = [(import_module("muxgcl.app.prepare"), "budget"), (pipeline, "save_stage")]
+    before = [getattr(module, name) for module, name in slow]
+    for (module, name), work in zip(slow, before, strict=True):
+        setattr(module, name, late(work))
+    found = pipeline.run_seeds(
+        edges,
+        2,
+        options(Path(folder, "patience")),
+        load=LoadOptions(features=features),
+        workers=replace(workers, group=group),
+    )
+    for (module, name), work in zip(slow, before, strict=True):
+        setattr(module, name, work)
+    return [len(one.embedding) for one in found.runs]
+
+
 def benchmark(folder: str) -> list[Any]:
     """What `benchmarks/ring.py` records of a tiny graph."""
     record = Path(folder, "ring.jsonl")
@@ -114,7 +153,8 @@ def affinities(workers: Workers) -> dict[str, Any]:
     beats, largest, patches = [0], distributed.largest, patch_tables.patches
 
     def counted(workers: Workers, number: int) -> int:
-        beats[0] += number
+        if threading.current_thread() is threading.main_thread():
+            beats[0] += number
         return largest(workers, number)
 
     distributed.BEAT, before = 0.0, distributed.BEAT

@@ -27,6 +27,7 @@ from muxgcl.kernels import (
     reference,
     taken,
 )
+from muxgcl.kernels.ring import bounds
 from muxgcl.methods import METHODS, Context, Method, total
 from muxgcl.runs.plan import Plan
 from muxgcl.seeding import seeded
@@ -135,6 +136,26 @@ def test_a_sampled_contrast_is_the_loss_with_negatives_that_count_for_more(
         sample.take(one), sample.take(two), weight, temperature=t, backend=backend, sample=sample
     )
     assert_close(got, torch.tensor(sum(losses) / len(losses), dtype=torch.float64))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("anchors", "keys", "workers"), [(6, 3, 2), (9, 3, 3), (6, 6, 2), (3, 6, 3)]
+)
+def test_parts_of_a_sample_add_up_to_it(
+    backend: str, anchors: int, keys: int, workers: int
+) -> None:
+    """Also where the anchors of a worker end where the keys do."""
+    n = 12
+    one, two = (unit(2 * n, 4, torch.float64) for _ in range(2))
+    sample = chosen(tuple(torch.randperm(n).tolist()), anchors, keys, n)
+
+    def loss(sample: Sample) -> Tensor:
+        near, far = sample.take(one), sample.take(two)
+        return contrast(near, far, temperature=0.4, backend=backend, sample=sample)
+
+    parts = [loss(sample.part(*bounds(anchors, rank, workers))) for rank in range(workers)]
+    assert_close(torch.stack(parts).sum(), loss(sample))
 
 
 @pytest.mark.parametrize(("anchors", "keys"), SIZES)
@@ -255,5 +276,9 @@ def test_a_plan_keeps_its_sampling_and_names_methods_that_have_none() -> None:
     assert plan.sampling == Sampling(8, 16)
     assert Plan.from_tables(plan.tables()) == plan
     assert "keys" not in {k for k, v in Plan.make("grace").tables()["run"].items() if v is not None}
+    with pytest.raises(UserError, match="progcl with mode mix has no sampled contrast"):
+        Plan.make("progcl", anchors=8, overrides={"mode": "mix"})
+    with pytest.raises(UserError, match=r"negatives \(keys\) must be at least 2.*got 1"):
+        Plan.make("grace", keys=1)
     with pytest.raises(UserError, match=r"dgi has no sampled contrast .*: mux-gcl, mux-hop"):
         Plan.make("dgi", anchors=8)

@@ -1,8 +1,10 @@
 """Many workers against one process: the same loss, gradients, training and checkpoints."""
 
 import json
+import math
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,6 +21,7 @@ from cli_cases import TINY, ask, command_line, write_files
 from torch.distributed import TCPStore
 from torch.testing import assert_close
 from worker_cases import GRAPH, together
+from worker_commands import FAST, MORE
 
 from muxgcl.errors import UserError
 from muxgcl.estimators import NodeEmbedder
@@ -42,6 +45,11 @@ def test_shares_differ_by_one_at_most_and_leave_nothing_out() -> None:
             assert max(sizes) - min(sizes) <= 1
 
 
+def files(folder: Path) -> list[str]:
+    """The words for the graph of `write_files`."""
+    return [str(folder / "edges.csv"), "--features", str(folder / "nodes.csv")]
+
+
 @pytest.fixture(scope="session")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Where workers worked, and what each of them found; they are started once."""
@@ -53,7 +61,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with (folder / "lock").open("w") as lock:
         flock(lock, LOCK_EX)
         if not (folder / "done").exists():
-            together(folder, str(write_files(folder)))
+            words = ["train", *files(write_files(folder)), *FAST, "--device", "cpu"]
+            assert command_line([*words, "--out", str(folder / "one")]) == 0
+            together(folder, str(folder))
             (folder / "done").touch()
     found = [torch.load(folder / f"{k}.pt", weights_only=True) for k in range(cases.WORLD)]
     return folder, found
@@ -117,11 +127,19 @@ def test_mistakes_are_one_line_on_every_worker(found: Any) -> None:
     for worker in found[1][:3]:
         told = worker["mistakes"]
         assert told["graph"] == "worker 2 has other graph than worker 0"
-        assert told["settings"] == "worker 2 has other settings than worker 0"
+        for name in ("settings", "seed", "backend", "other anchors", "other keys"):
+            assert told[name] == "worker 2 has other settings than worker 0"
         assert told["method"].startswith("homogcl cannot be divided among workers; these can: mux")
         assert told["anchors"] == "there are 3 workers for 2 anchors: start fewer"
         assert told["nodes"] == "there are 3 workers for 2 nodes: start fewer"
         assert told["fine"] == "trained"
+
+
+def test_statistics_are_those_of_the_first_worker_and_other_weights_are_told(found: Any) -> None:
+    one, two = (worker["other tables"] for worker in found[1][:2])
+    assert torch.equal(one["buffers"], two["buffers"])
+    for worker in (one, two):
+        assert worker["parameters"] == "worker 1 has other weights than worker 0"
 
 
 def test_a_worker_that_dies_in_an_epoch_ends_the_run_with_its_last_checkpoint(
@@ -178,6 +196,25 @@ def test_the_first_worker_alone_speaks(found: Any) -> None:
     assert (found[0] / "command" / "embeddings.npz").exists()
 
 
+def test_a_run_of_one_process_goes_on_with_two_and_the_other_way_round(
+    found: Any, tmp_path: Path
+) -> None:
+    folder, workers = found
+    assert [worker["commands"]["gone on"][0] for worker in workers[:2]] == [0, 0]
+    shutil.copytree(folder / "command", tmp_path / "two")
+    words = ["train", *files(folder), *FAST, *MORE, "--device", "cpu"]
+    assert command_line([*words, "--out", str(tmp_path / "two")]) == 0
+    one, two = (np.load(at / "embeddings.npz") for at in (folder / "one", tmp_path / "two"))
+    assert_close(one["embedding"], two["embedding"], rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["seeds", "dry run"])
+def test_workers_that_were_asked_for_other_things_are_told_apart(found: Any, name: str) -> None:
+    one, two = (worker["commands"][name] for worker in found[1][:2])
+    told = f"muxgcl: worker 1 has other --{name.replace(' ', '-')} than worker 0\n"
+    assert (one, two) == ((2, told), (2, ""))
+
+
 def test_run_trains_in_a_group_that_the_caller_made_and_the_first_has_the_embedding(
     found: Any,
 ) -> None:
@@ -223,6 +260,10 @@ def test_the_first_worker_alone_trains_on_walks_and_the_others_are_sent_the_tabl
     assert one["beats"] > 0
     for got in (one, two):
         assert_close(got["weights"], want["weights"], rtol=1e-3, atol=1e-4)
+
+
+def test_the_others_wait_for_the_first_worker_however_long_it_works(found: Any) -> None:
+    assert [worker["commands"]["patience"] for worker in found[1][:2]] == [[60, 60], [0, 0]]
 
 
 def test_the_benchmark_of_the_ring_leaves_a_record_of_three_ways(found: Any) -> None:
@@ -307,7 +348,49 @@ def test_a_worker_that_never_comes_is_waited_for_and_then_named(
         monkeypatch.setenv(name, value)
     status, _, told = ask(capsys, "train", "cora", "--device", "cpu", "--timeout", "2")
     assert status == 2
-    assert re.fullmatch(r"muxgcl: not all of the 2 workers came to .* within 2 s\n", told)
+    assert re.fullmatch(
+        r"muxgcl: not all of the 2 workers came to .* within 2 s \(--timeout waits longer\)\n", told
+    )
+
+
+def test_until_workers_meet_one_on_each_machine_speaks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("muxgcl.runs.distributed._met", False)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def told(rank: str, local: str, *words: str) -> str:
+        names = {**environment(1, port), "RANK": rank, "LOCAL_RANK": local}
+        for name, value in names.items():
+            monkeypatch.setenv(name, value)
+        status, _, found = ask(capsys, "train", "cora", "--device", "cpu", *words)
+        assert status == 2
+        return found
+
+    missing = f"muxgcl: worker 0 did not answer at 127.0.0.1:{port} within 1 s"
+    assert told("1", "0", "--timeout", "1") == f"{missing} (--timeout waits longer)\n"
+    assert told("x", "0") == "muxgcl: RANK must be a whole number, got 'x'\n"
+    assert "--anchor" in told("2", "0", "--anchor", "x")
+    assert told("3", "1", "--anchor", "x") == ""
+
+
+@pytest.mark.parametrize("timeout", [math.inf, math.nan, 1e20, 0.0])
+def test_a_timeout_without_end_is_refused(timeout: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment(0, 1).items():
+        monkeypatch.setenv(name, value)
+    told = "timeout must be above 0 and at most 2,592,000 seconds"
+    with pytest.raises(UserError, match=told), joined("cpu", timeout=timeout):
+        pass
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment(0, 1).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match="there is no cuda here"), joined("cuda"):
+        pass
 
 
 def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -265,7 +265,7 @@ def test_full_precision_is_had_by_asking(
 # several workers --------------------------------------------------------------------------------
 
 
-def test_workers_are_given_the_sample_and_neither_capture_nor_a_device_of_another(
+def test_workers_are_given_the_sample_and_a_device_and_the_plan_keeps_its_capture(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
@@ -288,7 +288,7 @@ def test_workers_are_given_the_sample_and_neither_capture_nor_a_device_of_anothe
     monkeypatch.setattr(fitting, "build", build)
     plan, workers = plan_of(anchors=4, keys=6, device="auto"), Workers(0, 2)
     ready = make_ready(plan, graph, workers=workers)
-    assert (ready.plan.device, ready.plan.capture) == ("cpu", "off")
+    assert (ready.plan.device, ready.plan.capture) == ("cpu", plan.capture)
     assert ready.workers is built[0]
     assert ready.workers is not None
     assert ready.workers.sampling == Sampling(4, 6)

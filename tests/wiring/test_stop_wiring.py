@@ -86,7 +86,7 @@ def stop_at(number: int, kind: signal.Signals = signal.SIGTERM) -> Any:
     return look
 
 
-def test_a_stop_keeps_the_epoch_and_one_after_the_last_epoch_changes_nothing(
+def test_a_stop_keeps_the_epoch_and_one_in_the_last_epoch_ends_before_scores(
     graph: Graph, tmp_path: Path, handlers: None
 ) -> None:
     run, plan, told = Run(tmp_path), plan_of(epochs=4), []
@@ -94,9 +94,10 @@ def test_a_stop_keeps_the_epoch_and_one_after_the_last_epoch_changes_nothing(
         train(make_ready(plan, graph), run=run, on_block=stop_at(2), on_stop=told.append)
     assert (stop.value.number, told) == (signal.SIGTERM, [signal.SIGTERM])
     assert run.checkpoint()[1] == {"epoch": 2, "method": "grace", "seed": 0}
-    done = train(make_ready(plan, graph), run=run, resume=True, on_block=stop_at(4))
-    assert isinstance(done, Fitted)
+    with pytest.raises(Stopped, match="stopped after epoch 4 of 4"):
+        train(make_ready(plan, graph), run=run, resume=True, on_block=stop_at(4))
     assert run.checkpoint()[1]["epoch"] == 4
+    assert isinstance(train(make_ready(plan, graph), run=run, resume=True), Fitted)
 
 
 def test_without_a_folder_nobody_listens_to_signals(graph: Graph, handlers: None) -> None:

@@ -1,5 +1,6 @@
 """How a run trains: one member or several, each from its first epoch or from its checkpoint."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from torch import Tensor
@@ -39,11 +40,18 @@ def paper_protocol(job: Job, plan: Plan, run: Run) -> PaperProtocol | None:
 
 
 def members_stage(
-    job: Job, ready: Ready, run: Run, paper: PaperProtocol | None, start: Start | None = None
+    job: Job,
+    ready: Ready,
+    run: Run,
+    paper: PaperProtocol | None,
+    start: Start | None = None,
+    *,
+    on_trained: Callable[[], object] = lambda: None,
 ) -> tuple[Fitted, Tensor]:
     """Train every member, or continue with the one in progress; what it took, the embedding.
 
     `start` replaces an earlier run, as soon as there is a checkpoint or an embedding to keep.
+    `on_trained` is called after the last epoch of the last member.
     """
     plan, members, tables = ready.plan, [], []
     for k, one in enumerate(plan.of_members()):
@@ -59,6 +67,8 @@ def members_stage(
         except Stopped as stop:
             of = f" (member {k + 1} of {plan.members})" if plan.members > 1 else ""
             raise Stopped(f"{stop}{of}", stop.number, resumable=stop.resumable) from None
+        if k == plan.members - 1:
+            on_trained()
         tables.append(members[-1].embed())
         if k:
             members[-1].method.forget()  # the first is looked at again

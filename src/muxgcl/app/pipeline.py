@@ -31,7 +31,7 @@ from muxgcl.evaluate import PaperProtocol, Verdict, verdict
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import check_output
-from muxgcl.runs.distributed import all_succeed, from_first
+from muxgcl.runs.distributed import all_succeed, first_alone, from_first
 from muxgcl.runs.embedding import collapse_warning
 from muxgcl.runs.fit import Fitted, Ready, reporting_interrupts
 from muxgcl.runs.folder import Run
@@ -129,7 +129,14 @@ def run_seeds(
     plans = [replace(job.plan, seed=job.plan.seed + k * step) for k in range(seeds)]
     return SeedsResult(
         tuple(
-            _run_one(job, plan, job.folder(plan, several=several), command, first=k == 0)
+            _run_one(
+                job,
+                plan,
+                job.folder(plan, several=several),
+                command,
+                first=k == 0,
+                last=k == seeds - 1,
+            )
             for k, plan in enumerate(plans)
         )
     )
@@ -139,10 +146,17 @@ def run_seeds(
 
 
 def _run_one(
-    job: Job, plan: Plan, folder: Path, command: str | None, *, first: bool = True
+    job: Job,
+    plan: Plan,
+    folder: Path,
+    command: str | None,
+    *,
+    first: bool = True,
+    last: bool = True,
 ) -> Result:
     """One seed: start or resume its run folder, train, embed, score, report."""
     run, options, observer, workers = Run(folder), job.options, job.observer, job.workers
+    waiting = None if last else workers  # for worker 0, which does alone what follows training
     plan = from_first(workers, lambda: _resumed_plan(job, plan, run))
     job = replace(job, budget=replace(job.budget, plan=plan))
     observer.phase("preparing")
@@ -151,6 +165,8 @@ def _run_one(
         check_output(plan, ready)
     if workers is not None and workers.rank > 0:
         fitted = train_beside(job, ready, run)
+        with first_alone(waiting):
+            pass
         return _result(job, ready, folder, fitted, torch.empty(0, 0), {}, None)
     with ExitStack() as held:
         with all_succeed(workers):
@@ -168,7 +184,14 @@ def _run_one(
             paper = paper_protocol(job, plan, run)
         for note in [*job.notes, *notes] if first else notes:
             observer.note(note)
-        fitted, z = members_stage(job, ready, run, paper, start)
+        fitted, z = members_stage(
+            job,
+            ready,
+            run,
+            paper,
+            start,
+            on_trained=lambda: held.enter_context(first_alone(waiting)),
+        )
         if (warning := collapse_warning(z)) is not None:
             observer.note(warning)
         save_stage(run, job.loaded, z, keep_graph=not job.source.is_dataset)

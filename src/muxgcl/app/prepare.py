@@ -15,11 +15,11 @@ from muxgcl.app.source import Source
 from muxgcl.app.start_or_resume import check_free
 from muxgcl.errors import UserError
 from muxgcl.evaluate import development_hash
-from muxgcl.graph import Graph
+from muxgcl.graph import Graph, fingerprint
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import with_output
-from muxgcl.runs.distributed import agree, all_succeed, from_first
+from muxgcl.runs.distributed import agree, all_succeed, from_first, same
 from muxgcl.runs.fit import reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
@@ -112,6 +112,9 @@ def prepare(
     """
     observer = observer or Observer()
     source = Source(graph, load or LoadOptions())
+    if workers is not None:
+        asked = {"--dry-run": always, "--seeds": seeds}
+        same(workers, {name: fingerprint({}, {name: value}) for name, value in asked.items()})
     observer.phase("loading")
     with all_succeed(workers):
         check_log(options.log)

@@ -73,7 +73,9 @@ class Sampling:
         if self.anchors is not None and self.anchors < 1:
             raise UserError(f"anchors must be at least 1, got {self.anchors}")
         if self.keys is not None and self.keys < 2:
-            raise UserError(f"keys must be at least 2 (one may be the anchor), got {self.keys}")
+            raise UserError(
+                f"negatives (keys) must be at least 2: one may be the anchor; got {self.keys}"
+            )
 
     def __bool__(self) -> bool:
         return self.anchors is not None or self.keys is not None
@@ -137,7 +139,7 @@ class Sample:
     ) -> Scalar:
         """`contrast`, estimated from tables that hold the rows of these nodes."""
         # all anchors, and as many as keys: a small exact contrast whose negatives count for more
-        if self.own == (0, self.keys):
+        if self.anchors == self.keys and self.own == (0, self.anchors):
             return functions("contrast")(
                 anchor,
                 keys,

@@ -62,6 +62,10 @@ class Method(nn.Module, ABC):
     static: bool = False  # and does, even where a look at the data would save work
     milestones: tuple[int, ...] = ()  # epochs after which the step may become another one
 
+    @classmethod
+    def check_sample(cls, cfg: Any) -> None:
+        """Raise where these settings have no sampled contrast, though the method has one."""
+
     def prepare(self, graph: Graph) -> None:
         """Compute what depends on the training graph alone, once before training."""
 

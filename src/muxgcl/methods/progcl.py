@@ -93,11 +93,17 @@ class ProGcl(Method):
     samples: ClassVar = True
     Config: ClassVar = ProGclConfig
 
+    @classmethod
+    def check_sample(cls, cfg: ProGclConfig) -> None:
+        """Refuse `mix`, which looks for the hardest of all nodes."""
+        if cfg.mode == "mix":
+            raise UserError("progcl with mode mix has no sampled contrast; mode weight has one")
+
     def __init__(self, graph: Graph, cfg: ProGclConfig, context: Context) -> None:
         super().__init__()
         self.cfg, self.context = cfg, context
-        if cfg.mode == "mix" and context.sampling:
-            raise UserError("progcl with mode mix has no sampled contrast; mode weight has one")
+        if context.sampling:
+            self.check_sample(cfg)
         self.milestones = (max(1, round(cfg.warm_up * context.epochs)),)  # epochs of GRACE
         self.capturable = cfg.mode == "weight"  # `mix` finds its hardest negatives on the way
         self.scaled = features_scaled(cfg.row_normalize)

@@ -7,6 +7,7 @@ The first worker alone writes, and a checkpoint holds no trace of how many there
 """
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,15 +23,18 @@ from muxgcl.errors import UserError, reason_of
 from muxgcl.graph import Graph, fingerprint, graph_fingerprint
 from muxgcl.kernels.ring import LostWorker, Workers
 from muxgcl.methods import METHODS, Method
+from muxgcl.runs.environment import pick_device
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.plan import Plan, methods_with
 
 TIMEOUT = 600.0  # seconds that a worker waits for the others, at the start and later
-BEAT = 10.0  # seconds after which worker 0 tells those that wait for it that it is at work
+LONGEST = 30 * 86400.0  # that it may be asked to
+BEAT = 1.0  # seconds after which worker 0 tells those that wait for it that it is at work
 CHECK_EVERY = 50  # epochs between two looks at whether all workers have the same weights
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # as torchrun sets them
 TOLD = "muxgcl/lost"  # set in the launcher's store by the worker that tells of a lost one
 T = TypeVar("T")
+_met = False  # whether this process has met the other workers
 
 
 def launched() -> bool:
@@ -41,8 +45,13 @@ def launched() -> bool:
 
 
 def silent() -> bool:
-    """Whether another worker speaks for this one."""
-    return launched() and os.environ.get("RANK", "0") != "0"
+    """Whether another worker speaks for this one: until they meet, one on its own machine."""
+    if not launched():
+        return False
+    rank = os.environ.get("RANK", "0")
+    if not _met:
+        rank = os.environ.get("LOCAL_RANK", rank)
+    return rank.isdigit() and int(rank) > 0
 
 
 def callers_workers() -> Workers | None:
@@ -58,16 +67,22 @@ def joined(device: str = "auto", *, timeout: float = TIMEOUT) -> Iterator[Worker
 
     In a process group that the caller made, that one is used and left as it is.
     """
+    global _met
     if not launched():
         yield None
         return
     if dist.is_initialized():
+        _met = True
         yield callers_workers()
         return
     rank, world = (_number(name) for name in ("RANK", "WORLD_SIZE"))
     on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    if not 0 < timeout <= LONGEST:
+        raise UserError(
+            f"timeout must be above 0 and at most {LONGEST:,.0f} seconds, got {timeout:g}"
+        )
     if on_gpu:
-        torch.cuda.set_device(place(device))
+        torch.cuda.set_device(pick_device(place(device)))
     try:
         dist.init_process_group(
             "nccl" if on_gpu else "gloo",
@@ -77,7 +92,8 @@ def joined(device: str = "auto", *, timeout: float = TIMEOUT) -> Iterator[Worker
         )
         dist.barrier()
     except (RuntimeError, ValueError) as error:  # torch's errors of networks are RuntimeErrors
-        raise UserError(_why(error, world, timeout)) from None
+        raise UserError(_why(error, rank, world, timeout)) from None
+    _met = True
     try:
         yield Workers(rank, world)
     finally:
@@ -99,14 +115,17 @@ def _number(name: str) -> int:
         raise UserError(f"{name} must be a whole number, got {os.environ[name]!r}") from None
 
 
-def _why(error: Exception, world: int, timeout: float) -> str:
+def _why(error: Exception, rank: int, world: int, timeout: float) -> str:
     """What kept the workers from meeting, in one line."""
     reason = reason_of(error)
     where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     if "EADDRINUSE" in reason or "address already in use" in reason.lower():
         return f"{where} is taken by another program: name another port with --master-port"
     if "timed out" in reason.lower() or "timeout" in reason.lower():
-        return f"not all of the {world} workers came to {where} within {timeout:.0f} s"
+        who = f"not all of the {world} workers came to {where}"
+        if rank > 0 and "connect" in reason.lower():
+            who = f"worker 0 did not answer at {where}"
+        return f"{who} within {timeout:.0f} s (--timeout waits longer)"
     return f"the {world} workers could not meet at {where}: {reason[:160]}"
 
 
@@ -158,12 +177,48 @@ def all_succeed(workers: Workers | None) -> Iterator[None]:
             raise UserError(f"worker {rank}: {words}")
 
 
+@contextmanager
+def first_alone(workers: Workers | None) -> Iterator[None]:
+    """Worker 0 works, and the others wait for it, however long; where it fails, all of them end."""
+    if workers is None:
+        yield
+        return
+    with all_succeed(workers):
+        if workers.rank > 0:
+            yield
+            _wait_for_first(workers)
+            return
+        done = threading.Event()
+        beat = threading.Thread(target=_beat, args=(workers, _device(workers), done), daemon=True)
+        beat.start()
+        try:
+            yield
+        finally:
+            done.set()
+            beat.join()
+            largest(workers, 0)
+
+
+def _beat(workers: Workers, device: torch.device, done: threading.Event) -> None:
+    """Tell those that wait for worker 0 that it is at work, until it is done."""
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # every thread begins with the first GPU
+    with suppress(LostWorker):  # what comes next tells
+        while not done.wait(BEAT):
+            largest(workers, 1)
+
+
+def _wait_for_first(workers: Workers) -> None:
+    while largest(workers, 0):  # any of these may take as long as the group's timeout
+        pass
+
+
 def from_first(workers: Workers | None, work: Callable[[], T]) -> T:
     """What worker 0 finds, for all workers; where it fails, all of them end."""
     if workers is None:
         return work()
     found: list[T | None] = [None]
-    with all_succeed(workers):
+    with first_alone(workers):
         if workers.rank == 0:
             found[0] = work()
     _together(dist.broadcast_object_list, found, _first(workers), workers.group)
@@ -231,8 +286,7 @@ def prepare(workers: Workers, method: Method, graph: Graph) -> None:
             finally:
                 largest(workers, 0)
         else:
-            while largest(workers, 0):  # any of these may take as long as the group's timeout
-                pass
+            _wait_for_first(workers)
     tables = from_first(workers, lambda: _kinds(method))
     if workers.rank > 0 and not tables:
         method.prepare(graph)
@@ -280,9 +334,20 @@ def largest(workers: Workers, number: int) -> int:
 
 
 def check_weights(workers: Workers, trainer: Trainer) -> None:
-    """Raise, every so many epochs, unless all workers still have the same weights."""
-    if trainer.epoch % CHECK_EVERY == 0:
-        same(workers, {"weights": fingerprint(trainer.method.state_dict(), {})})
+    """Raise, every so many epochs and after the last, unless all still have the same weights.
+
+    Running statistics, which no step makes the same, become those of worker 0.
+    """
+    if trainer.epoch % CHECK_EVERY and trainer.epoch < trainer.cfg.epochs:
+        return
+    weights = {name for name, _ in trainer.method.named_parameters()}
+    state = trainer.method.state_dict()
+    same(workers, {"weights": fingerprint({k: t for k, t in state.items() if k in weights}, {})})
+    for name, tensor in state.items():
+        if name not in weights:
+            there = tensor.to(_device(workers))
+            _together(dist.broadcast, there, _first(workers), workers.group)
+            tensor.copy_(there)
 
 
 def _together(work: Callable[..., object], *arguments: object, **more: object) -> None:

@@ -116,7 +116,7 @@ def make_ready(
     if workers is not None:
         workers = replace(workers, sampling=plan.sampling)
         distributed.check(workers, plan, graph)
-        plan = replace(plan, device=distributed.place(plan.device), capture="off")
+        plan = replace(plan, device=distributed.place(plan.device))
         if workers.rank == 0:
             on_prepare = distributed.beating(workers, on_prepare)
     with distributed.all_succeed(workers):
@@ -199,7 +199,8 @@ def train(
         if not method.trainable:
             return _untrained(ready, run, start)
         tf32 = not plan.backend.endswith("/fp32")
-        rounds, capture = plan.rounds(graph), plan.capture
+        rounds = plan.rounds(graph)
+        capture = plan.capture if workers is None else "off"
         trainer = Trainer(method, graph, plan.train, capture=capture, tf32=tf32, rounds=rounds)
         with distributed.all_succeed(workers):
             before = _epochs_before(trainer, run, plan, resume=resume, fresh=start is not None)
@@ -224,7 +225,7 @@ def train(
                 if workers is not None:
                     stop.number = distributed.largest(workers, stop.number or 0) or None
                     distributed.check_weights(workers, trainer)
-                if stop.number is not None and trainer.epoch < plan.train.epochs:
+                if stop.number is not None:
                     writer.save()
                     message = f"stopped after epoch {trainer.epoch} of {plan.train.epochs}"
                     raise Stopped(message, stop.number)

@@ -79,6 +79,8 @@ class Plan:
                 f"{self.method} has no sampled contrast (anchors, keys); these have one: "
                 f"{methods_with('samples')}"
             )
+        if self.sampling:
+            find_method(self.method).check_sample(self.settings)
 
     @property
     def sampling(self) -> Sampling:
