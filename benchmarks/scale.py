@@ -29,11 +29,12 @@ from muxgcl.io import open_dataset
 from muxgcl.io.files import append_lines
 from muxgcl.io.load import load
 from muxgcl.io.sbm import Sbm, make_sbm
-from muxgcl.runs.cost import calibrate, estimate
+from muxgcl.runs.cost import estimate
 from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import commit, peak_memory, pick_device, versions
 from muxgcl.runs.fit import fit
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.rates import calibrate
 from muxgcl.runs.scipy_tables import features_table, scipy_rows
 
 

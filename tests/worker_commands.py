@@ -19,6 +19,7 @@ from worker_cases import GRAPH, plan, trained
 
 import muxgcl
 from muxgcl.app import LoadOptions, RunOptions, dry_run, pipeline
+from muxgcl.app import budget as budgeting
 from muxgcl.cli import commands  # noqa: F401  (declares the commands)
 from muxgcl.cli.app import run as command_line
 from muxgcl.errors import UserError
@@ -101,11 +102,15 @@ def estimators() -> dict[str, Any]:
 
 def budget(workers: Workers, edges: str, features: str) -> dict[str, Any]:
     """A sample that the first worker chooses: its clock alone is looked at."""
-    cost.PATIENCE, cost.SIZES, before = 0.0, (16, 8), (cost.PATIENCE, cost.SIZES, cost.calibrate)
+    cost.PATIENCE, cost.SIZES, before = (
+        0.0,
+        (16, 8),
+        (cost.PATIENCE, cost.SIZES, budgeting.calibrate),
+    )
     if workers.rank > 0:
-        cost.calibrate = None  # type: ignore[assignment]
+        budgeting.calibrate = None  # type: ignore[assignment]
     found = dry_run(edges, options(), load=LoadOptions(features=features), workers=workers)
-    cost.PATIENCE, cost.SIZES, cost.calibrate = before
+    cost.PATIENCE, cost.SIZES, budgeting.calibrate = before
     return {"anchors": found.plan.anchors, "notes": [*found.notes]}
 
 

@@ -17,10 +17,10 @@ from muxgcl.app.budget import budget
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.runs import cost
-from muxgcl.runs.cost import Rates
 from muxgcl.runs.environment import limit_threads
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.rates import Rates
 from muxgcl.runs.scoring import Judging
 from muxgcl.runs.settings import TrainConfig
 
@@ -52,7 +52,7 @@ def plan(method: str = "mux-hop", **changes: Any) -> Plan:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that finds pairs hard, with samples small enough for a small graph."""
-    monkeypatch.setattr(cost, "calibrate", lambda plan, graph: SLOW_PAIRS)
+    monkeypatch.setattr("muxgcl.app.budget.calibrate", lambda plan, graph: SLOW_PAIRS)
     monkeypatch.setattr("muxgcl.app.budget.measured", lambda rates, plan, graph: rates)
     monkeypatch.setattr(cost, "SIZES", (100, 50, 20))
     monkeypatch.setattr(cost, "ROUGH_SECONDS", 0.0)
@@ -170,7 +170,7 @@ def test_mux_hop_alone_is_brief(
         return choose(plan, graph, rates, **how)
 
     monkeypatch.setattr(cost, "choose_sampling", chosen)
-    monkeypatch.setattr(cost, "calibrate", lambda plan, graph: SLOW_PAIRS)
+    monkeypatch.setattr("muxgcl.app.budget.calibrate", lambda plan, graph: SLOW_PAIRS)
     budget(Plan.make(method, preset, graph=GRAPH, device="cpu"), GRAPH, always=True)
     assert set(asked) == {brief}
 
@@ -262,7 +262,7 @@ def test_a_sample_of_a_file_that_is_none_is_named(tmp_path: Path, sample: str) -
 
 
 def test_a_short_training_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "calibrate", None)
+    monkeypatch.setattr("muxgcl.app.budget.calibrate", None)
     short = replace(plan("grace"), train=TrainConfig(epochs=2))
     assert budget(short, Graph.from_data(planted(nodes=40))) == Budget(short)
 
@@ -278,7 +278,7 @@ def test_a_short_training_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_wrong_plan_is_refused_before_anything_is_measured(
     settings: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cost, "calibrate", None)
+    monkeypatch.setattr("muxgcl.app.budget.calibrate", None)
     monkeypatch.setattr(cost, "ROUGH_SECONDS", 0.0)
     wrong = Plan.make("grace", "best", overrides=settings, device="cpu")
     with pytest.raises(UserError, match=message):

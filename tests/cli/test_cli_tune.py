@@ -19,11 +19,11 @@ from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.io.load import load
 from muxgcl.runs import cost
-from muxgcl.runs.cost import Rates
 from muxgcl.runs.fit import fit
 from muxgcl.runs.folder import Run
 from muxgcl.runs.loop import Epoch
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.rates import Rates
 from muxgcl.runs.scipy_tables import features_table
 from muxgcl.tune import ByLabels
 
@@ -74,7 +74,7 @@ def test_a_search_samples_as_a_run_would_and_says_what_it_will_take(
     own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hard = Rates(1e12, 1e12, 1e12, 10.0, 1e9, 0.0)  # a machine that finds pairs hard
-    monkeypatch.setattr(cost, "calibrate", lambda plan, graph: hard)
+    monkeypatch.setattr("muxgcl.app.budget.calibrate", lambda plan, graph: hard)
     monkeypatch.setattr("muxgcl.app.budget.measured", lambda rates, plan, graph: rates)
     monkeypatch.setattr(cost, "SIZES", (12, 8))
     words = [*TUNE, *WITH_NODES, "--trials", "2", "--seeds", "2", "--out", "best.toml", "--json"]

@@ -16,8 +16,9 @@ from muxgcl.io import planted
 from muxgcl.kernels import Sampling
 from muxgcl.methods import total
 from muxgcl.runs import cost
-from muxgcl.runs.cost import Cost, Rates, calibrate, check_memory, choose_sampling, estimate
+from muxgcl.runs.cost import Cost, check_memory, choose_sampling, estimate
 from muxgcl.runs.plan import Plan, build
+from muxgcl.runs.rates import Rates, calibrate
 from muxgcl.runs.scoring import Judging
 from muxgcl.runs.work import NUMBER, Shape, of_autoencoder, of_epoch, tables, walking
 from muxgcl.seeding import seeded

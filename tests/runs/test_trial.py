@@ -12,8 +12,9 @@ from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.methods import MuxHop
 from muxgcl.runs import trial
-from muxgcl.runs.cost import SUSTAINED, Rates, epoch_seconds, estimate, rounds_of_walks
+from muxgcl.runs.cost import SUSTAINED, epoch_seconds, estimate, rounds_of_walks
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.rates import Rates
 from muxgcl.runs.trial import MOST_SECONDS, STEPS, measured
 
 GRAPH = Graph.from_data(planted(nodes=120, seed=2))

@@ -11,9 +11,10 @@ from muxgcl.graph import Graph
 from muxgcl.io.schema import list_of, whole
 from muxgcl.runs import cost
 from muxgcl.runs.auto import of_sample
-from muxgcl.runs.cost import Cost, Rates
+from muxgcl.runs.cost import Cost
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.plan import Plan, check_plan
+from muxgcl.runs.rates import Rates, calibrate
 from muxgcl.runs.scoring import Judging
 from muxgcl.runs.trial import measured
 from muxgcl.runs.work import COUNTED
@@ -91,7 +92,7 @@ def budget(
     check_plan(plan, graph)  # before anything is measured
     if on_measure is not None:
         on_measure()
-    rates = replace(cost.calibrate(plan, graph), workers=workers)
+    rates = replace(calibrate(plan, graph), workers=workers)
     if exact or plan.sampling or (on_gpu and plan.preset != "auto"):
         found = cost.estimate(plan, graph, rates)
         cost.check_memory(plan, graph, found, rates)

@@ -1,33 +1,26 @@
 """An estimate of time and memory before a training: work that is counted, over measured rates.
 
-`calibrate` times small pieces of the very code that trains (about a second on a CPU), `estimate`
-divides the counts of `runs/work.py` by these rates. Those of scores are in
-`runs/score_work.py`.
+`estimate` divides the counts of `runs/work.py` by the rates that `runs/rates.py` measures. Those of
+scores are in `runs/score_work.py`.
 """
 
 import os
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from torch.nn.functional import normalize
 
-from muxgcl.affinity.skipgram import skip_gram
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.kernels import PairWeight, Sampling, contrast
-from muxgcl.kernels.rounded import product, rounded
+from muxgcl.kernels import Sampling
 from muxgcl.runs.auto import LARGE
 from muxgcl.runs.environment import pick_device
-from muxgcl.runs.heap import reused_memory
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.rates import SLOW, Rates, calibrate, counted
 from muxgcl.runs.score_work import scoring
 from muxgcl.runs.scoring import Judging
 from muxgcl.runs.work import (
-    COUNTED,
     NUMBER,
     Shape,
     Work,
@@ -37,15 +30,9 @@ from muxgcl.runs.work import (
     tables,
     walking,
 )
-from muxgcl.seeding import seeded
-from muxgcl.sparse import SparseMatrix
-from muxgcl.tensors import Tensors
 
 GIB = 2**30
 _CGROUP = Path("/sys/fs/cgroup")
-PROBE = 1024  # nodes in the pieces that are timed
-WALKERS = 8192  # nodes of the graph that walks are timed on
-ON_GPU = 16  # times as much of both there, where small pieces would time the launch of a kernel
 SIZES = (16384, 8192, 4096, 3072, 2048, 1536, 1024, 768, 512, 384, 256)  # that `auto` tries
 ROUGH_SECONDS = 60.0  # by slow rates: a training below is not worth an estimate
 PATIENCE = 480.0  # seconds that a training may take before it samples; scores come after it
@@ -56,30 +43,6 @@ OF_LARGE = 1024  # nodes in a sample of a large graph: 100,000 nodes stay below 
 BACKWARD = 1.7  # tables at the peak, relative to those that are kept for the backward pass
 UNUSED = 1.35  # the same on a CPU, relative to the tables: freed memory that no table fits into
 SUSTAINED = 1.2  # minutes of a CPU's work take longer than pieces of it that are timed alone
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """The speed of this machine: each is a count per second."""
-
-    flops: float
-    gathers: float
-    touches: float
-    pairs: float
-    walks: float  # of one node, trained on
-    overhead: float  # seconds an epoch that depend on nothing
-    rounded: float = 0.0  # flops where a CPU rounds the factors of products, if it does
-    rounded_pairs: float = 0.0  # pairs in the same place
-    workers: int = 1  # processes of this speed that divide the pairs among them
-
-    def slower(self, times: float) -> "Rates":
-        """The rates at which every epoch takes so many times as long."""
-        names = ("flops", "gathers", "touches", "pairs", "rounded", "rounded_pairs")
-        divided = {name: getattr(self, name) / times for name in names}
-        return replace(self, **divided, overhead=self.overhead * times)
-
-
-SLOW = Rates(2e9, 2e7, 2e7, 5e6, 2e2, 0.01)  # of a machine that is slower than any in use
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,101 +72,10 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 36 * 3600 else f"{seconds / 86400:.1f} days"
 
 
-def calibrate(plan: Plan, graph: Graph) -> Rates:
-    """Time small pieces of this plan's training on its device."""
-    device = pick_device(plan.device)
-    shape = Shape.of(_counted(plan), graph)
-    clock, probe = _Clock(device), PROBE * grain(device)
-    with seeded(0, device), reused_memory(device):
-        # tables beyond any cache, as those of training are
-        a = torch.rand(8 * probe, 512, device=device, requires_grad=True)
-        b = torch.rand(512, 512, device=device, requires_grad=True)
-        both = clock(lambda: torch.autograd.grad((a @ b).sum(), (a, b)), 3)
-        flops = 6 * len(a) * 512 * 512 / both
-        with rounded():
-            short = clock(lambda: torch.autograd.grad(product(a, b).sum(), (a, b)), 3)
-        halved = 6 * len(a) * 512 * 512 / short
-        long = torch.rand(16 * probe, 1024, device=device)
-        touches = 2 * long.numel() / clock(lambda: torch.relu(long).mul_(0.5))
-        rows, per_row = 16 * probe, 6
-        row = torch.arange(rows, device=device).repeat_interleave(per_row)
-        col = torch.randint(rows, (len(row),), device=device)
-        value = torch.rand(len(row), device=device)
-        sparse = SparseMatrix.from_entries(row, col, value, (rows, rows))
-        wide = torch.rand(rows, 256, device=device)
-        gathers = len(row) * 256 / clock(lambda: sparse @ wide)
-        pairs = _pairs(plan, shape, probe, clock)
-        with rounded():
-            short_pairs = _pairs(plan, shape, probe, clock)
-        walks = _walks(plan, device) if shape.affinity and plan.settings.affinity != "vgae" else 1.0
-    return Rates(flops, gathers, touches, pairs, walks, 0.005, halved, short_pairs)
-
-
-def grain(device: torch.device) -> int:
-    """How many times as large the pieces are that a device is timed on."""
-    return ON_GPU if device.type == "cuda" else 1
-
-
-def _pairs(plan: Plan, shape: Shape, probe: int, clock: "_Clock") -> float:
-    """Pairs a second of the contrast itself, loss and gradients."""
-
-    def unit(width: int, rows: int) -> torch.Tensor:
-        return normalize(torch.randn(rows, width, device=clock.device), dim=1)
-
-    one, two = (unit(shape.projection[1], 2 * probe).requires_grad_() for _ in range(2))
-    weight = None
-    if shape.affinity:
-        weight = PairWeight(unit(shape.affinity, probe), unit(shape.affinity, probe))
-
-    def work() -> None:
-        loss = contrast(
-            one,
-            two,
-            weight,
-            nodes=probe,
-            temperature=plan.settings.temperature,
-            backend=plan.backend,
-        )
-        loss.backward()
-
-    return (2 * probe) ** 2 / clock(work)
-
-
-def _walks(plan: Plan, device: torch.device) -> float:
-    """Walks a second, from drawing them to the optimizer's step."""
-    walkers = WALKERS * grain(device)
-    edges = torch.randint(walkers, (2, 3 * walkers))
-    small = Graph.from_data(Tensors(x=torch.ones(walkers, 1), edge_index=edges)).to(device)
-    settings = {**plan.settings.embedding_settings(), "epochs": 1, "walks_per_node": 1}
-    with torch.enable_grad():
-        begin = time.perf_counter()
-        skip_gram(small, **settings)
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-    return walkers / (time.perf_counter() - begin)
-
-
-class _Clock:
-    """The least of a few times: others may be using the machine for a moment."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-
-    def __call__(self, work: Callable[[], object], times: int = 5) -> float:
-        found = []
-        for _ in range(times + 1):  # the first warms up
-            begin = time.perf_counter()
-            work()
-            if self.device.type == "cuda":
-                torch.cuda.synchronize(self.device)
-            found.append(time.perf_counter() - begin)
-        return min(found[1:])
-
-
 def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
     """Time and memory of this training; without rates they are measured first."""
     rates = rates or calibrate(plan, graph)
-    work, shape = of_epoch(_counted(plan), graph), Shape.of(plan, graph)
+    work, shape = of_epoch(counted(plan), graph), Shape.of(plan, graph)
     device = pick_device(plan.device)
     on_gpu = device.type == "cuda"
     sustained = 1.0 if on_gpu else SUSTAINED
@@ -238,7 +110,7 @@ def epoch_seconds(plan: Plan, graph: Graph, rates: Rates) -> float:
         # as many keys as anchors, all of them here: else the contrast itself rounds nothing
         pairs = rates.rounded_pairs if square and rates.workers == 1 else rates.pairs
         rates = replace(rates, flops=rates.rounded, pairs=pairs)
-    return _seconds(of_epoch(_counted(plan), graph), rates)
+    return _seconds(of_epoch(counted(plan), graph), rates)
 
 
 def autoencoder_seconds(plan: Plan, graph: Graph, rates: Rates) -> float:
@@ -403,11 +275,3 @@ def resident() -> float:
         return float(pages * os.sysconf("SC_PAGE_SIZE"))
     except (OSError, ValueError):
         return 0.0
-
-
-def _counted(plan: Plan) -> Plan:
-    if plan.method not in COUNTED:
-        raise UserError(
-            f"there is no estimate for {plan.method}; there is for {', '.join(COUNTED)}"
-        )
-    return plan

@@ -12,11 +12,12 @@ from statistics import median
 
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
-from muxgcl.runs.cost import Rates, autoencoder_seconds, epoch_seconds, rounds_of_walks
+from muxgcl.runs.cost import autoencoder_seconds, epoch_seconds, rounds_of_walks
 from muxgcl.runs.fit import make_ready
 from muxgcl.runs.heap import reused_memory
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.rates import Rates
 from muxgcl.seeding import seeded
 
 STEPS = 4  # the first pays for warming up and does not count
