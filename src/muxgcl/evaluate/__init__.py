@@ -21,7 +21,6 @@ from muxgcl.evaluate.splits import (
     reindexed,
     subsampled,
 )
-from muxgcl.evaluate.splits import nodes_in as named  # as runs/score_work.py calls it
 from muxgcl.evaluate.statistics import Difference, Summary, paired_difference, summarise
 from muxgcl.evaluate.unlabelled import Structure, structure
 from muxgcl.evaluate.verdict import Verdict, verdict
@@ -53,7 +52,6 @@ __all__ = [
     "holdout_splits",
     "link_prediction",
     "majority",
-    "named",
     "nodes_in",
     "paired_difference",
     "probe",

@@ -1,7 +1,7 @@
 """GCA, adaptive augmentation: Zhu, Xu, Yu, Liu, Wu and Wang 2021, <https://arxiv.org/abs/2010.14945>.
 
 GRACE with views that spare what matters: an edge into a central node and a feature of central nodes
-are dropped less often (`methods/centrality.py`). Encoder, projector and contrast are GRACE's.
+are dropped less often (`methods/parts/centrality.py`). Encoder, projector and contrast are GRACE's.
 
 Departs from the authors' code: an empty feature column is left out of the statistics (theirs gives
 NaN on Cora, which their cap turns into a drop rate of 0.7 for every column); eigenvector centrality

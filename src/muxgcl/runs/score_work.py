@@ -17,7 +17,7 @@ import numpy as np
 from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
-from muxgcl.evaluate import STRENGTHS, Split, named
+from muxgcl.evaluate import STRENGTHS, Split, nodes_in
 from muxgcl.evaluate.clustering import LARGE, MANY, SAMPLE, STARTS
 from muxgcl.evaluate.logistic import fit_path
 from muxgcl.evaluate.probe import TOGETHER, workspace
@@ -88,7 +88,7 @@ def judged(plan: Plan, graph: Graph, asked: Judging, protocol: str) -> Iterator[
         return
     rows = nodes
     if nodes * f > LARGE_CONTROL:
-        rows = len(named(splits_of(asked.data, protocol, LARGE_SPLITS, 0)))
+        rows = len(nodes_in(splits_of(asked.data, protocol, LARGE_SPLITS, 0)))
     for columns in (f, f, f, 3 * f, width // plan.members):
         large = rows < nodes or nodes * columns > LARGE_CONTROL
         splits = min(asked.splits, LARGE_SPLITS) if large else asked.splits
