@@ -434,3 +434,35 @@ def test_an_embedder_takes_the_sample_that_it_is_given(
 def test_a_sample_that_is_none_is_refused() -> None:
     with pytest.raises(UserError, match="sample must be a number of nodes or a pair"):
         muxgcl.MuxGCL(sample="many").fit(GRAPH)
+
+
+@pytest.mark.usefixtures("slow")
+def test_the_command_that_is_kept_repeats_the_sample_that_speed_decided(tmp_path: Path) -> None:
+    first = muxgcl.run(DATA, replace(HOP, out=tmp_path / "one"), command="muxgcl run g")
+    size = first.plan.anchors
+    kept = Run(tmp_path / "one").config()["run"]["command"]
+    assert kept == (
+        f"muxgcl run g --anchors {size} --negatives {size} --set zero_bias=true --set fanout=5"
+    )
+    settings = {**HOP.settings, "zero_bias": "true", "fanout": "5"}
+    asked = replace(
+        HOP, out=tmp_path / "two", anchors=size, negatives=size, settings=settings, splits=1
+    )
+    again = muxgcl.run(DATA, asked, command="muxgcl run g --anchors")
+    assert np.array_equal(again.embedding, first.embedding)
+    assert Run(tmp_path / "two").config()["run"]["command"] == "muxgcl run g --anchors"
+
+
+@pytest.mark.usefixtures("slow")
+def test_the_command_that_is_kept_is_exact_where_speed_allowed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "BRIEF", float("inf"))
+    options = replace(HOP, score=False, out=tmp_path)
+    muxgcl.run(DATA, options, command="muxgcl run g")
+    assert Run(tmp_path).config()["run"]["command"] == "muxgcl run g --exact"
+    muxgcl.run(DATA, replace(options, overwrite=True, exact=True), command="muxgcl run g --x")
+    assert Run(tmp_path).config()["run"]["command"] == "muxgcl run g --x"
+    monkeypatch.setattr(cost, "ROUGH_SECONDS", float("inf"))  # nothing is measured
+    muxgcl.run(DATA, replace(options, overwrite=True), command="muxgcl run g")
+    assert Run(tmp_path).config()["run"]["command"] == "muxgcl run g"

@@ -256,7 +256,13 @@ def test_clusters_of_controls_stand_beside_the_methods(
     assert status == 0
     names = [line.split("  ")[1] for line in text.splitlines() if line.startswith("  ")]
     assert names == ["sgc", "raw features", "A X", "A^2 X", "X|AX|A^2X"]
-    assert "raw" not in ask(capsys, "cluster", out, "--clusters", "2")[1]  # not as many
+    kept = Run(tmp_path / "run").scores()
+    assert kept["clustering"]["clusters"] == 3
+    status, text, err = ask(capsys, "cluster", out, "--clusters", "2")
+    assert status == 0
+    assert "raw" not in text  # not as many
+    assert "not kept in scores.json: the graph has 3 classes" in err
+    assert Run(tmp_path / "run").scores() == kept
 
 
 def wait_for(true: Any) -> None:

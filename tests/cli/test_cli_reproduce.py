@@ -28,6 +28,18 @@ def test_render_only_trains_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "MUX-GCL minus GRACE" in err
 
 
+def test_without_records_nothing_is_shown_or_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["reproduce", "table4", "--render-only"]) == 2
+    said = "muxgcl: no records in ./records (--records names the folder)\n"
+    assert capsys.readouterr().err == said
+    (tmp_path / "empty").mkdir()
+    assert run(["reproduce", "table4", "--render-only", "--records", str(tmp_path / "empty")]) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
 def test_what_is_missing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(tmp_path / "records", GRACE)
     where = ["--records", str(tmp_path / "records"), "--out", str(tmp_path / "out")]

@@ -192,6 +192,40 @@ def test_advice_names_the_best_control_that_has_a_command() -> None:
     assert "): try another method, more seeds" in far.sentence
 
 
+def test_nothing_worse_than_the_method_is_advised() -> None:
+    below = verdict("mux", scores([80.0, 82], untrained=[80.5, 81], **{"A^2_X": [79.5, 81.9]}))
+    level = verdict("mux", scores([80.0, 82], untrained=[81.0, 81.5], **{"A^2_X": [80.4, 82]}))
+    assert below is not None
+    assert level is not None
+    assert below.paid is None
+    assert below.sentence.startswith("training added nothing clear to the untrained network")
+    assert below.sentence.endswith("): try another method, more seeds or `muxgcl tune`")
+    assert "use A^2 X (--method sgc), which is cheaper" in level.sentence
+
+
+@pytest.mark.parametrize("own", [[50.0, 48.0], [40.0, 41.0]])
+def test_where_guessing_is_best_no_embedding_is_advised(own: list[float]) -> None:
+    said = "no embedding here tells these classes apart: nothing beats guessing the most frequent"
+    for method in ("mux", "sgc"):
+        found = verdict(method, scores(own, majority=[49.0, 50.0], raw=[49.0, 49.0]))
+        assert found is not None
+        assert (found.control, found.paid) == ("majority", None if own[0] == 50 else False)
+        assert found.sentence.startswith(said)
+        assert found.sentence.endswith(" of 2)")
+    above = verdict("mux", scores([60.0, 61.0], majority=[49.0, 50.0]))
+    assert above is not None
+    assert above.sentence.startswith("training paid")
+
+
+def test_a_search_does_not_advise_a_search() -> None:
+    rivals = {"raw": {"development": part([80.0, 82.0])}}
+    found = verdict("mux", {"development": part([70.0, 71.0]), "controls": rivals})
+    assert found is not None
+    assert found.sentence.endswith(
+        "use raw features (--method raw), or try another method or more seeds"
+    )
+
+
 @pytest.mark.parametrize(
     ("method", "settings", "itself"),
     [

@@ -22,6 +22,7 @@ from muxgcl.app.result import Result, SeedsResult
 from muxgcl.app.start_or_resume import (
     begin,
     refuse_foreign,
+    with_decided_sample,
     with_original_epochs,
     with_original_sample,
     with_original_width,
@@ -178,7 +179,7 @@ def _run_one(
                 job.loaded,
                 resume=options.resume,
                 overwrite=options.overwrite,
-                command=command,
+                command=_repeatable(job, plan, command),
                 output_width=options.output_width,
             )
             paper = paper_protocol(job, plan, run)
@@ -214,6 +215,15 @@ def _resumed_plan(job: Job, plan: Plan, run: Run) -> Plan:
     plan = with_original_epochs(run, plan, given)
     plan = with_original_sample(run, plan, exact=job.options.exact, given=given)
     return with_original_width(run, plan, job.options.output_width)
+
+
+def _repeatable(job: Job, plan: Plan, command: str | None) -> str | None:
+    """The command, with its sample where that was decided by the measured speed."""
+    options = job.options
+    asked = options.exact or options.anchors is not None or options.negatives is not None
+    if asked or job.budget.cost is None:
+        return command
+    return with_decided_sample(command, plan, options.overrides)
 
 
 def _result(

@@ -1,5 +1,6 @@
 """How a run folder is started, resumed or refused."""
 
+import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from muxgcl.app.source import Source, check_made, other_graph
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph, graph_fingerprint
 from muxgcl.io.load import Loaded
-from muxgcl.runs.auto import brought
+from muxgcl.runs.auto import brought, of_sample
 from muxgcl.runs.checkpoint import checkpoint_of
 from muxgcl.runs.fit import Ready
 from muxgcl.runs.folder import Run
@@ -253,6 +254,27 @@ def _with_options(command: str | None, changes: Mapping[str, int]) -> str | None
         elif word.partition("=")[0] not in changes:
             kept.append(word)
     return shlex.join([*kept, *(str(word) for change in changes.items() for word in change)])
+
+
+def with_decided_sample(command: str | None, plan: Plan, given: Collection[str]) -> str | None:
+    """A command with the sample that this machine's speed decided, so that it can be repeated.
+
+    The settings that came with the sample are named as well, but for those in `given`.
+    """
+    if not plan.sampling:
+        return _with_words(command, ["--exact"])
+    words = []
+    for option, size in {"--anchors": plan.anchors, "--negatives": plan.keys}.items():
+        words += [] if size is None else [option, str(size)]
+    for key in of_sample(plan.method, plan.preset):
+        if key not in given:
+            value = getattr(plan.settings, key)
+            words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    return _with_words(command, words)
+
+
+def _with_words(command: str | None, words: list[str]) -> str | None:
+    return None if command is None else f"{command} {shlex.join(words)}"
 
 
 def observed_so_far(

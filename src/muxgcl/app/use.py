@@ -314,7 +314,7 @@ def cluster_run(
     """Cluster a run's embeddings by k-means; with labels, score the clusters.
 
     Args:
-        run: a run folder; scores are added to it.
+        run: a run folder; scores are added to it where there are as many clusters as classes.
         clusters: how many; as many as classes by default.
         repeats: independent runs of k-means.
         seed: of the first one, whose clusters are written.
@@ -334,10 +334,11 @@ def cluster_run(
     y = trained.labels()
     if not 1 <= repeats <= MOST_SPLITS:
         raise UserError(f"repeats must be from 1 to {MOST_SPLITS:,}, got {repeats:,}")
+    classes = 0 if y is None else len(np.unique(y[y >= 0]))
     if clusters is None:
         if y is None:
             raise UserError("this graph has no labels: say how many clusters with --clusters")
-        clusters = len(np.unique(y[y >= 0]))
+        clusters = classes
     path = trained.path / "clusters.csv" if out is None else Path(out)
     check_format(path, TABLES)
     observer.phase("scoring")
@@ -346,19 +347,21 @@ def cluster_run(
     if y is not None:
         found = cluster_scores(z, y, clusters=clusters, repeats=repeats, seed=seed)
         scores["clustering"] = {"clusters": clusters, **found.to_dict()}
-        with trained.locked():
-            trained.save_scores(scores)
-        scores |= _clustered_controls(trained, y, clusters)
+        if clusters == classes:
+            with trained.locked():
+                trained.save_scores(scores)
+            scores |= _clustered_controls(trained)
         observer.scores(method, scores, None)
+        if clusters != classes:
+            has = f"{classes} class" + "es" * (classes != 1)
+            observer.note(f"not kept in scores.json: the graph has {has}")
     save_table(path, ids, groups[:, None], names=["cluster"])
     observer.wrote("clusters", path)
     return Evaluated(trained.path, method, scores, path=path)
 
 
-def _clustered_controls(run: Run, y: Array, clusters: int) -> dict[str, Any]:
-    """The controls that were clustered with the run, where the clusters are as many as now."""
+def _clustered_controls(run: Run) -> dict[str, Any]:
+    """The controls that were clustered with the run."""
     controls = run.scores().get("controls") or {}
-    if clusters != len(np.unique(y[y >= 0])):
-        return {}
     parts = {name: part["clustering"] for name, part in controls.items() if "clustering" in part}
     return {"controls": {n: {"clustering": part} for n, part in parts.items()}} if parts else {}

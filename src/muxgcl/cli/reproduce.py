@@ -91,6 +91,9 @@ def reproduce(
         return
     if not artefacts:
         raise UserError(f"expected one of {', '.join(ARTEFACTS)}, or all")
+    if render_only and not any(records.glob("*.jsonl")):
+        folder = records if records.is_absolute() else f"./{records}"
+        raise UserError(f"no records in {folder} (--records names the folder)")
     asked = [artefact.value for artefact in artefacts]
     wanted = ARTEFACTS if "all" in asked else tuple(dict.fromkeys(asked))
     scope = Scope(

@@ -224,6 +224,7 @@ def cluster(
     """Cluster a run's embeddings by k-means; with labels, score the clusters (NMI, ARI).
 
     All nodes are clustered; those of the report half are compared with their classes.
+    Scores of as many clusters as classes are kept in the run; others are only printed.
     """
     with Screen(as_json=as_json) as screen:
         found = cluster_run(

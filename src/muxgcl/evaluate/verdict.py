@@ -11,13 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from muxgcl.evaluate.controls import ONE_HOP, RAW, SIDE_BY_SIDE, TWO_HOPS, control_name
+from muxgcl.evaluate.controls import (
+    MAJORITY,
+    ONE_HOP,
+    RAW,
+    SIDE_BY_SIDE,
+    TWO_HOPS,
+    UNTRAINED,
+    control_name,
+)
 from muxgcl.evaluate.statistics import FEWEST, Summary, paired_difference, summarise
 
 DEVELOPMENT = "development"  # of a search: splits of the development half
 # in the order in which they are looked for
 PROTOCOLS = ("holdout", "holdout-all", "public", DEVELOPMENT)
-UNTRAINED = ("raw", "sgc", "random-gcn")  # methods of the registry that are controls themselves
+WITHOUT_TRAINING = (
+    "raw",
+    "sgc",
+    "random-gcn",
+)  # methods of the registry that are controls themselves
 METHOD_OF = {  # options of `muxgcl run` that make a control; the others have none
     RAW: "--method raw",
     ONE_HOP: "--method sgc --set steps=1",
@@ -115,13 +127,14 @@ Pair = tuple[list[list[float]], list[list[float]]]  # of the method and a contro
 
 
 def _judge(method: str, protocol: str, pairs: Mapping[str, Pair]) -> Verdict:
-    """The outcome against the best control; the advice names the best that one can ask for."""
+    """The outcome against the best control, and what to do."""
     found = {name: _against(*pairs[name]) for name in pairs}
     ranked = sorted(pairs, key=lambda name: -float(np.mean(pairs[name][1])))
-    control, useful = ranked[0], [name for name in ranked if name in METHOD_OF]
+    control = ranked[0]
     best = found[control]
-    instead = useful[0] if useful and found[useful[0]].paid is not True else None
-    advice = "" if method in UNTRAINED and best.paid is None else _advice(instead, best.paid)
+    advice = ""
+    if not (control == MAJORITY or (method in WITHOUT_TRAINING and best.paid is None)):
+        advice = _advice(_instead(ranked, found), best.paid, searched=protocol == DEVELOPMENT)
     paid, outcome = best.paid, _outcome(method, control, best.difference, best.paid)
     if _all_flat(pairs):
         paid, advice = None, ""
@@ -174,10 +187,28 @@ def _against(own: list[list[float]], rival: list[list[float]]) -> _Compared:
     return _Compared(difference, int((pairs > 0).sum()), seeds, interval, paid)
 
 
+def _instead(ranked: Sequence[str], found: Mapping[str, _Compared]) -> str | None:
+    """The control to use: the best one, if it is close, or the next whose mean is no lower.
+
+    It has a command of its own; None if there is no such control.
+    """
+    if ranked[0] in METHOD_OF and found[ranked[0]].paid is None:
+        return ranked[0]
+    better = [name for name in ranked if found[name].difference.mean <= 0]
+    return next((name for name in better if name in METHOD_OF), None)
+
+
 def _outcome(method: str, control: str, difference: Summary, paid: bool | None) -> str:
     rival = f"the best control, {control_name(control)}"
-    if method in UNTRAINED:
+    if control == MAJORITY and paid is not True:
+        return (
+            "no embedding here tells these classes apart: "
+            "nothing beats guessing the most frequent one"
+        )
+    if method in WITHOUT_TRAINING:
         return _untrained(method, rival, difference, paid)
+    if paid is None and control == UNTRAINED:
+        return f"training added nothing clear to the untrained network, which {method} starts from"
     if paid is None:
         return f"training made no clear difference: {method} and {rival}, are close"
     points = f"{abs(difference.mean):.2f} points of accuracy"
@@ -210,11 +241,13 @@ def _figures(
     return f"paired difference {difference.mean:+.2f} {spread}; ahead in {ahead} of {difference.n}"
 
 
-def _advice(control: str | None, paid: bool | None) -> str:
+def _advice(control: str | None, paid: bool | None, *, searched: bool = False) -> str:
     """What to do instead, with the options of `muxgcl run` for it."""
     if paid:
         return ""
-    others = "try another method, more seeds or `muxgcl tune`"
+    others = "try another method or more seeds"
+    if not searched:
+        others = "try another method, more seeds or `muxgcl tune`"
     if control is None:
         return f": {others}"
     cheaper = ", which is cheaper" if paid is None else ""

@@ -30,7 +30,8 @@ PROTOCOLS = {
     "paper": "Optimistic: the epoch was chosen by its score on the test nodes, as in the released "
     "script of MUX-GCL. Do not compare it with the other protocols.",
     "clustering": "k-means with as many clusters as classes, compared on the report half; 1 is "
-    "perfect agreement with the classes, 0 is chance.",
+    "perfect agreement with the classes. ARI: 0 is chance. NMI is not corrected for chance and "
+    "grows with the number of clusters; compare it with the controls only.",
     "link": "A part of the edges was hidden; the embedding tells them from pairs without an edge. "
     "1 is perfect, 0.5 is chance.",
     "no labels": "How far clusters by one half of the columns are those by the "
