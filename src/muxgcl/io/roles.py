@@ -12,7 +12,17 @@ from muxgcl.io.ids import Ids
 from muxgcl.io.safety import listed, quoted
 from muxgcl.io.table import is_number
 
-ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("source_id", "target_id"))
+ENDS = (
+    ("source", "target"),
+    ("src", "dst"),
+    ("from", "to"),
+    ("source_id", "target_id"),
+    ("src_id", "dst_id"),
+    ("from_id", "to_id"),
+    ("citing", "cited"),
+    ("citing_id", "cited_id"),
+)
+ALSO_ENDS = (("u", "v"), ("start", "end"))  # if they are names at all: nodes may be called so
 LABELS = ("label", "labels", "class", "y")
 _USUAL = {end for pair in ENDS for end in pair} | {"node", "name", "u", "v", "index"}
 _ID = re.compile(r"id|ids|.*[_ ](id|ID)|.*[a-z]I[dD]|ID|Id|[nN]ode")
@@ -49,9 +59,7 @@ class EdgeColumns:
         """Source and target: as named, by a usual pair of names, or the first two columns."""
         if len(columns) < 2:
             raise UserError(f"{table} has one column; an edge list needs a source and a target")
-        lower = {column.lower(): column for column in reversed(columns)}
-        usual = [(lower[a], lower[b]) for a, b in ENDS if a in lower and b in lower]
-        first, second = usual[0] if usual else (columns[0], columns[1])
+        first, second = usual_ends(columns) or (columns[0], columns[1])
         source = find(self.source, table, columns) if self.source is not None else first
         target = find(self.target, table, columns) if self.target is not None else second
         if source == target:
@@ -142,6 +150,14 @@ class NodeColumns:
 
 def _matches(column: str, pattern: str) -> bool:
     return column == pattern or fnmatchcase(column, pattern)
+
+
+def usual_ends(
+    columns: list[str], pairs: tuple[tuple[str, str], ...] = (*ENDS, *ALSO_ENDS)
+) -> tuple[str, str] | None:
+    """Two columns that are called as the ends of edges are."""
+    lower = {column.lower(): column for column in reversed(columns)}
+    return next(((lower[a], lower[b]) for a, b in pairs if a in lower and b in lower), None)
 
 
 def names_ids(column: str) -> bool:
