@@ -46,3 +46,18 @@ def test_nodes_may_be_called_u_and_v(tmp_path: Path) -> None:
     file = tmp_path / "edges.csv"
     file.write_text("u,v\nv,w\nw,u\n")
     assert load(file).ids.tolist() == ["u", "v", "w"]
+
+
+def test_ids_of_two_kinds_of_nodes_are_pointed_out(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text("user_id,movie_id\n1,7\n2,7\n7,1\n")
+    told = (
+        "'user_id' and 'movie_id' are read as ids of the same nodes: 7 in one is 7 in the other; "
+        "prefix them (u7, m7) if they are not"
+    )
+    assert told in load(file).notes
+    for header in ("node1_id,node2_id", "source_id,target_id", "a,b"):
+        file.write_text(f"{header}\n1,7\n2,7\n7,1\n")
+        assert not any("of the same nodes" in note for note in load(file).notes)
+    file.write_text("user_id,movie_id\nu1,m7\nu2,m7\nu7,m1\n")
+    assert not any("of the same nodes" in note for note in load(file).notes)

@@ -26,6 +26,7 @@ ALSO_ENDS = (("u", "v"), ("start", "end"))  # if they are names at all: nodes ma
 LABELS = ("label", "labels", "class", "y")
 _USUAL = {end for pair in ENDS for end in pair} | {"node", "name", "u", "v", "index"}
 _ID = re.compile(r"id|ids|.*[_ ](id|ID)|.*[a-z]I[dD]|ID|Id|[nN]ode")
+_KIND = re.compile(r"([A-Za-z]{3,})[0-9]*(?:[_ ](?:id|ID|Id)|I[dD])[_ ]?[0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,13 @@ def usual_ends(
 def names_ids(column: str) -> bool:
     """Whether a column is called as ids are."""
     return _ID.fullmatch(column) is not None
+
+
+def kind_of_id(column: str) -> str | None:
+    """What a column holds the ids of: `user` for `user_id`; None where its name does not tell."""
+    found = _KIND.fullmatch(column)
+    ends = {end for pair in ENDS for end in pair}
+    return None if found is None or column.lower() in ends else found[1].lower()
 
 
 def numbers_rows(ids: NodeColumns, columns: list[str], *, integers: bool, named: bool) -> bool:
