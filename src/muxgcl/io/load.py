@@ -67,7 +67,7 @@ def load(
         target_column: where it ends; default: a usual name, else the second column.
         weight_column: its weight; default: a column called `weight`, if there is one.
         edge_type_column: its type, for `mux-hop`; default: all edges are of one type.
-        id_column: the ids in tables of nodes; default: the first column.
+        id_column: the ids in tables of nodes; default: one called `id` or `node`, else the first.
         label_column: the labels; default: a column called `label`, `class` or `y`, if there is one.
         header: whether text files begin with a line of names; default: looked for.
         directed: keep the directions of edges, for `mux-hop`; by default edges go both ways.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from muxgcl.errors import UserError
 from muxgcl.io.cells import read_texts
 from muxgcl.io.ids import Ids, as_text, first_repeat, positions, whole
-from muxgcl.io.roles import NodeColumns
+from muxgcl.io.roles import NodeColumns, names_ids
 from muxgcl.io.safety import LONGEST_NAME, how_many, quoted
 from muxgcl.io.table import MISSING, Dense, Matrix, Place, Table, counted, is_number
 
@@ -31,14 +31,21 @@ class NodeTable:
     notes: tuple[str, ...] = ()
     numbered: bool = False  # rows are the nodes 0, 1, ...: there should be one for each
     placed: bool = False  # columns have no names but their places
+    assumed: str | None = None  # the first column, read as the id though its name does not tell
 
     def __post_init__(self) -> None:
         check_ids(self.ids, self.name, self.place)
         if (repeat := first_repeat(self.ids)) is not None:
             again, before = repeat
+            hint = (
+                f" (the first column, {quoted(self.assumed)}, is read as the id; "
+                "--id-column names another)"
+                if self.assumed is not None
+                else ""
+            )
             raise UserError(
                 f"{self.name}, {self.place(again)}: the id {quoted(as_text(self.ids)[again])} "
-                f"is already on {self.place(before)}"
+                f"is already on {self.place(before)}{hint}"
             )
 
 
@@ -57,10 +64,18 @@ def no_numbers(rows: int) -> Dense:
     return np.zeros((rows, 0), dtype=np.float32)
 
 
-def node_table(table: Table, id_column: str, label_column: str | None) -> NodeTable:
+def node_table(table: Table, columns: NodeColumns) -> NodeTable:
     """A table's rows as nodes."""
     rows, read = read_texts(table.rows, table.columns, table.name, table.place)
-    label = f"{table.name}: column {quoted(label_column)} is the label, not a feature"
+    id_column = columns.ids(table.name, table.columns)
+    label_column = columns.labels(table.name, table.columns)
+    told = []
+    first = id_column == table.columns[0]
+    if columns.id is None and not first:
+        another = "--id-column names another"
+        told.append(f"{table.name}: column {quoted(id_column)} is read as the id ({another})")
+    if label_column is not None:
+        told.append(f"{table.name}: column {quoted(label_column)} is the label, not a feature")
     return NodeTable(
         name=table.name,
         ids=whole(rows.kept[id_column]),
@@ -69,7 +84,8 @@ def node_table(table: Table, id_column: str, label_column: str | None) -> NodeTa
         text=rows.text,
         labels=None if label_column is None else rows.kept[label_column],
         place=table.place,
-        notes=(*table.notes, *(() if label_column is None else (label,)), *read),
+        notes=(*table.notes, *told, *read),
+        assumed=id_column if columns.id is None and first and not names_ids(id_column) else None,
     )
 
 

@@ -23,6 +23,7 @@ ENDS = (
     ("citing_id", "cited_id"),
 )
 ALSO_ENDS = (("u", "v"), ("start", "end"))  # if they are names at all: nodes may be called so
+IDS = ("id", "ids", "node", "node_id", "nodeid")
 LABELS = ("label", "labels", "class", "y")
 _USUAL = {end for pair in ENDS for end in pair} | {"node", "name", "u", "v", "index"}
 _ID = re.compile(r"id|ids|.*[_ ](id|ID)|.*[a-z]I[dD]|ID|Id|[nN]ode")
@@ -109,8 +110,11 @@ class NodeColumns:
         return [name for name in (self.id, self.label) if name is not None]
 
     def ids(self, table: str, columns: list[str]) -> str:
-        """The id: as named, or the first column."""
-        return columns[0] if self.id is None else find(self.id, table, columns)
+        """The id: as named, or a column called `id` or `node`, or the first."""
+        if self.id is not None:
+            return find(self.id, table, columns)
+        usual = [column for column in columns if column.lower() in IDS]
+        return columns[0] if names_ids(columns[0]) or not usual else usual[0]
 
     def labels(self, table: str, columns: list[str]) -> str | None:
         """The label: as named, or by a usual name; the only other column of a table of labels."""

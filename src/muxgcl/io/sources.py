@@ -115,17 +115,12 @@ def read_nodes(source: Any, name: str, columns: NodeColumns, header: bool | None
         table = delimited.read_delimited(path, columns, header=header)
     else:
         raise UserError(f"{path}: expected a table as {', '.join(NODES)}, got {kind!r}")
-    return node_table(
-        table, columns.ids(path.name, table.columns), columns.labels(path.name, table.columns)
-    )
+    return node_table(table, columns)
 
 
 def _node_object(source: Any, name: str, columns: NodeColumns) -> NodeTable:
     if is_frame(source):
-        table = read_frame(source, columns, name)
-        return node_table(
-            table, columns.ids(name, table.columns), columns.labels(name, table.columns)
-        )
+        return node_table(read_frame(source, columns, name), columns)
     if is_series(source) and (frame := labels_frame(source)) is not None:
         return _node_object(frame, name, replace(columns, id="id", label="label"))
     if not columns.features:
