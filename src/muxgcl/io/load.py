@@ -97,6 +97,8 @@ def load(
         source, features = source
     if encoding is not None and not encoding.structure and structure:
         raise UserError("features made from edges were asked for, but the encoding has none")
+    if label_column in _names(exclude) and labels is None:  # trained without it
+        label_column = None
     apart = labels is not None and not same_table(features, labels)
     edge_columns = EdgeColumns(source_column, target_column, weight_column, edge_type_column)
     columns = NodeColumns(

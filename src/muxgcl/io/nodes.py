@@ -12,6 +12,8 @@ from muxgcl.io.roles import NodeColumns, names_ids
 from muxgcl.io.safety import LONGEST_NAME, how_many, quoted
 from muxgcl.io.table import MISSING, Dense, Matrix, Place, Table, counted, is_number
 
+PLAUSIBLE = 20  # classes that are numbers
+MOST_NUMBERS = 100  # of which half the nodes may have one of their own
 LONGEST_NUMBER = 1000  # characters; a longer label is a word
 Text = dict[str, list[str]]
 
@@ -27,6 +29,7 @@ class NodeTable:
     text: Text = field(default_factory=dict)  # blank: missing
     shown: Text = field(default_factory=dict)  # for a report only, never features
     labels: Ids | None = None  # blank or None: missing
+    label_name: str | None = None  # of the column that they are from
     place: Place = field(default_factory=lambda: counted("row"))
     notes: tuple[str, ...] = ()
     numbered: bool = False  # rows are the nodes 0, 1, ...: there should be one for each
@@ -83,6 +86,7 @@ def node_table(table: Table, columns: NodeColumns) -> NodeTable:
         number_names=rows.number_names,
         text=rows.text,
         labels=None if label_column is None else rows.kept[label_column],
+        label_name=label_column,
         place=table.place,
         notes=(*table.notes, *told, *read),
         assumed=id_column if columns.id is None and first and not names_ids(id_column) else None,
@@ -152,6 +156,26 @@ def classes(labels: Ids) -> tuple[NDArray[np.int64], list[str]]:
         order = sorted(different)
         code = {text: number for number, text in enumerate(order)}
     return np.array([code.get(text, -1) for text in texts], dtype=np.int64), order
+
+
+def about_numbers(table: NodeTable, y: NDArray[np.int64], names: list[str]) -> list[str]:
+    """A line about numbers that are read as many classes; too many of them are refused."""
+    whole_ones = all(_integer(name) is not None for name in names)
+    if len(names) <= PLAUSIBLE or not (whole_ones or all(map(is_number, names))):
+        return []
+    label = table.label_name
+    if len(names) > MOST_NUMBERS and 2 * len(names) > int((y >= 0).sum()):
+        many = f"{len(names):,} different numbers: muxgcl scores classes only"
+        if label is None:
+            raise UserError(f"{table.name}: {many}; train without them, or bin them first")
+        raise UserError(
+            f"column {quoted(label)} holds {many}; "
+            f"--exclude {label} trains without it, or bin it first"
+        )
+    if label is None and whole_ones:  # an array of the numbers of classes
+        return []
+    which = f"label {quoted(label)}" if label else table.name
+    return [f"{which}: the numbers are read as {len(names):,} classes"]
 
 
 def _integer(text: str) -> int | None:

@@ -121,7 +121,9 @@ class NodeColumns:
         others = [column for column in columns if column != self.ids(table, columns)]
         if self.label is not None and not (self.label_elsewhere and self.label not in others):
             return find(self.label, table, others)
-        usual = [column for column in others if column.lower() in LABELS]
+        usual = [
+            column for column in others if column.lower() in LABELS and column not in self.exclude
+        ]
         if not usual and not self.features:
             if len(others) == 1:
                 return others[0]
