@@ -36,3 +36,18 @@ def test_a_repeated_id_says_which_column_was_read(tmp_path: Path) -> None:
         loaded(tmp_path, "x,key\n1,1\n1,2\n2,3\n")
     with pytest.raises(UserError, match=r"'1' is already on line 2$"):
         loaded(tmp_path, "x,key\n1,1\n1,2\n2,3\n", id_column="x")
+
+
+def test_the_column_of_ids_cannot_be_the_label(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="'id' is the column of node ids; it cannot be the label"):
+        loaded(tmp_path, "id,x\n1,1\n2,1\n3,2\n", label_column="id")
+
+
+def test_a_table_in_a_folder_that_is_not_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\n1,2\n2,3\n")
+    people = tmp_path / "people.csv"
+    people.write_text("id,label\n1,a\n2,b\n3,a\n")
+    told = "people.csv is not used (a table of nodes is called nodes.*; --features names another)"
+    assert told in load(tmp_path).notes
+    assert told not in load(tmp_path, labels=people).notes
+    assert told not in load(tmp_path, features=people).notes

@@ -18,7 +18,7 @@ from muxgcl.io.objects import is_edges
 from muxgcl.io.ogb import is_ogb_folder, read_ogb_folder
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.safety import how_many
-from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table
+from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table, unused_tables
 from muxgcl.tensors import is_pyg
 
 __all__ = ["Encoding", "Loaded", "load"]
@@ -111,6 +111,7 @@ def load(
     folder = Path(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
     own: NodeTable | None
     masks: dict[str, Tensor] = {}
+    unused: list[str] = []
     if folder is not None and is_array_folder(folder):
         edges, own = read_array_folder(folder)
     elif folder is not None and is_ogb_folder(folder):
@@ -119,6 +120,7 @@ def load(
         if folder is not None:
             source, beside = in_folder(folder)
             features = beside if features is None else features
+            unused = [] if features is not None else unused_tables(folder, labels)
         edge_columns = replace(edge_columns, may_be_empty=features is not None)
         edges, own = read_graph(source, edge_columns, columns, header)
     if edge_type_column is not None and edges.kind is None:
@@ -150,6 +152,7 @@ def load(
         directed=directed,
         structure=bool(structure),
     )
+    loaded.notes.extend(unused)
     if is_pyg(source):
         masks = {mask: source[mask] for mask in MASKS if mask in source}
     if own is not None and np.array_equal(loaded.ids, own.ids):

@@ -120,6 +120,11 @@ class NodeColumns:
         """The label: as named, or by a usual name; the only other column of a table of labels."""
         others = [column for column in columns if column != self.ids(table, columns)]
         if self.label is not None and not (self.label_elsewhere and self.label not in others):
+            if self.label == self.ids(table, columns):
+                raise UserError(
+                    f"{table}: {quoted(self.label)} is the column of node ids; "
+                    "it cannot be the label"
+                )
             return find(self.label, table, others)
         usual = [
             column for column in others if column.lower() in LABELS and column not in self.exclude
@@ -128,7 +133,7 @@ class NodeColumns:
             if len(others) == 1:
                 return others[0]
             raise UserError(
-                f"{table}: which column is the label? label_column names one of {listed(others)}"
+                f"{table}: which column is the label? --label-column names one of {listed(others)}"
             )
         return usual[0] if usual else None
 

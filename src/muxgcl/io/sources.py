@@ -154,3 +154,13 @@ def in_folder(folder: Path) -> tuple[Path, Path | None]:
         names = ", ".join(f"edges{kind}" for kind in TABLES)
         raise UserError(f"{folder} holds no edges: expected a file {names}")
     return found["edges"], found["nodes"]
+
+
+def unused_tables(folder: Path, labels: Any) -> list[str]:
+    """A line for every table beside the edges in a folder that no name says is one of nodes."""
+    kinds = (".csv", ".tsv", ".npy", ".npz", *COLUMNAR)
+    return [
+        f"{path.name} is not used (a table of nodes is called nodes.*; --features names another)"
+        for path in sorted(folder.iterdir())
+        if path.suffix.lower() in kinds and path.stem != "edges" and not same_table(path, labels)
+    ]
