@@ -171,11 +171,6 @@ def _(patch: pytest.MonkeyPatch) -> object:
     return nodes("id,age\na,1\nb,2\nc,3\na,4\n")
 
 
-@mistake("NaN in a column")
-def _(patch: pytest.MonkeyPatch) -> object:
-    return nodes("id,age\na,1\nb,nan\nc,3\n")
-
-
 @mistake("infinity in a column")
 def _(patch: pytest.MonkeyPatch) -> object:
     return nodes("id,age\na,1\nb,2\nc,1e99\n")

@@ -96,7 +96,7 @@ def test_columns_for_a_report_are_plain_arrays() -> None:
     assert graph.columns["note"].tolist() == ["x" * 100, "", "y"]
 
 
-@pytest.mark.parametrize("gap", ["", "NA", "null", " "])
+@pytest.mark.parametrize("gap", ["", "NA", "null", " ", "NaN", "nan", "NAN"])
 def test_a_missing_number_is_the_mean(tmp_path: Path, gap: str) -> None:
     (tmp_path / "n.csv").write_text(f"id,age,flag\n0,1,1\n1,{gap},{gap}\n2,5,0\n")
     graph = load(ring(3), features=tmp_path / "n.csv")

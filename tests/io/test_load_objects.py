@@ -113,3 +113,31 @@ def test_json_that_is_no_graph_is_one_line(tmp_path: Path, content: str, told: s
     (tmp_path / "g.json").write_text(content)
     with pytest.raises(UserError, match=told):
         load(tmp_path / "g.json")
+
+
+WORDS = pd.Series(["x", None, "y", "x"])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        WORDS,
+        WORDS.fillna(np.nan),
+        WORDS.astype("category"),
+        WORDS.astype("string"),
+        WORDS.to_numpy(),
+        WORDS.tolist(),
+        ["x", float("nan"), "y", "x"],
+    ],
+)
+def test_a_missing_label_in_memory_is_no_class(labels: object) -> None:
+    graph = load([(0, 1), (1, 2), (2, 3)], features=np.eye(4), labels=labels)
+    assert graph.label_names == ["x", "y"]
+    assert graph.data.y.tolist() == [0, -1, 1, 0]
+    assert "label of 1 node missing" in graph.notes
+
+
+def test_a_missing_number_of_a_class_is_no_class() -> None:
+    for labels in ([1, None, 2, 1], pd.Series([1, None, 2, 1], dtype="Int64")):
+        graph = load([(0, 1), (1, 2), (2, 3)], features=np.eye(4), labels=labels)
+        assert (graph.label_names, graph.data.y.tolist()) == (["1", "2"], [0, -1, 1, 0])

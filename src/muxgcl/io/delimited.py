@@ -202,7 +202,7 @@ class _Reader:
             numbers = numbers_in([[row[at] for at in wanted] for row in rows])
         except ValueError:
             return None
-        check_finite(numbers, names, str(self.path), place)
+        check_finite(numbers, names, str(self.path), place, where=~np.isnan(numbers))
         return numbers
 
 

@@ -9,13 +9,15 @@ from muxgcl.errors import UserError
 from muxgcl.io.cells import read_texts
 from muxgcl.io.ids import Ids, Positions, as_text, positions, whole
 from muxgcl.io.nodes import check_ids
-from muxgcl.io.roles import EdgeColumns
+from muxgcl.io.roles import ENDS, EdgeColumns, kind_of_id, usual_ends
 from muxgcl.io.safety import how_many, listed, quoted
 from muxgcl.io.table import Place, Table, counted, is_number
 
 Weights = NDArray[np.float32]
 TYPES = frozenset({"type", "kind", "relation", "rel", "edge_type", "etype", "typ", "art"})
 WEIGHTS = frozenset({"weights", "w", "strength", "gewicht", "poids", "peso", "count", "value"})
+FEW = 10  # edges, of which some should meet
+MANY = 1_000_000  # edges up to which their ends are compared
 HEAVIEST = 1e37  # of all weights together: a degree twice as large is still a 32-bit number
 
 
@@ -75,12 +77,15 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
     ignored = [name for name in table.columns if name not in (source, target, weight, kind)]
     if ignored:
         notes.append(f"{table.name}: not used, {listed(ignored)}{_remedy(ignored, columns)}")
+        notes += _about_choice((source, target), table, columns)
     if weight is not None and columns.weight is None:
         notes.append(f"{table.name}: weights from column {quoted(weight)}")
     ends = [whole(rows.kept[end]) for end in (source, target)]
     for end, ids in zip((source, target), ends, strict=True):
         if ids is not rows.kept[end]:
             notes.append(f"{table.name}: column {quoted(end)} is read as whole numbers")
+    if len(ends[0]) <= MANY:
+        notes += _about_ids((source, target), ends, table.name)
     return EdgeList(
         name=table.name,
         source=ends[0],
@@ -93,6 +98,39 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
         header=(source, target) if table.guessed else None,
         wider=bool(ignored),
     )
+
+
+def _about_choice(ends: tuple[str, str], table: Table, columns: EdgeColumns) -> list[str]:
+    """A line where nothing but their place says that two columns are the ends."""
+    if None not in (columns.source, columns.target) or usual_ends(table.columns, ENDS) == ends:
+        return []
+    source, target = map(quoted, ends)
+    return [
+        f"{table.name}: edges go from column {source} to column {target} "
+        "(--source, --target name others)"
+    ]
+
+
+def _about_ids(names: tuple[str, str], ends: list[Ids], table: str) -> list[str]:
+    """A line where the two columns seem to hold nodes of different kinds."""
+    if not _meet(*ends):
+        apart = f"{table}: no id is in both columns; is this a list of edges between one kind of "
+        return [f"{apart}nodes?"] if len(ends[0]) >= FEW else []
+    one, two = map(kind_of_id, names)
+    if one is None or two is None or one == two or any(isinstance(ids, list) for ids in ends):
+        return []
+    short = (one[0], two[0]) if one[0] != two[0] else (one, two)
+    return [
+        f"{quoted(names[0])} and {quoted(names[1])} are read as ids of the same nodes: 7 in one is "
+        f"7 in the other; prefix them ({short[0]}7, {short[1]}7) if they are not"
+    ]
+
+
+def _meet(source: Ids, target: Ids) -> bool:
+    """Whether an id is in both columns."""
+    if isinstance(source, list) or isinstance(target, list):
+        return not set(as_text(source)).isdisjoint(as_text(target))
+    return bool(np.isin(source, target).any())
 
 
 def _remedy(ignored: list[str], columns: EdgeColumns) -> str:

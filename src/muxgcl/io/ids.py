@@ -4,6 +4,7 @@
 """
 
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,12 +55,20 @@ def _is_plain(text: str) -> bool:
 
 
 def ids_of(values: Sequence[Any]) -> Ids:
-    """Any values as ids: whole floats are integers, None is blank."""
+    """Any values as ids: whole floats are integers, what is missing is blank."""
     return read_ids([_written(value) for value in values])
 
 
+def is_missing(value: object) -> bool:
+    """Whether a value is None, NaN, or what pandas has in their place."""
+    if value is None or isinstance(value, (float, np.floating)):
+        return value is None or bool(np.isnan(value))
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and (value is pandas.NA or value is pandas.NaT)
+
+
 def _written(value: Any) -> str:
-    if value is None:
+    if is_missing(value):
         return ""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))

@@ -18,7 +18,7 @@ from muxgcl.io.objects import is_edges
 from muxgcl.io.ogb import is_ogb_folder, read_ogb_folder
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.safety import how_many
-from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table
+from muxgcl.io.sources import in_folder, read_graph, read_nodes, same_table, unused_tables
 from muxgcl.tensors import is_pyg
 
 __all__ = ["Encoding", "Loaded", "load"]
@@ -67,7 +67,7 @@ def load(
         target_column: where it ends; default: a usual name, else the second column.
         weight_column: its weight; default: a column called `weight`, if there is one.
         edge_type_column: its type, for `mux-hop`; default: all edges are of one type.
-        id_column: the ids in tables of nodes; default: the first column.
+        id_column: the ids in tables of nodes; default: one called `id` or `node`, else the first.
         label_column: the labels; default: a column called `label`, `class` or `y`, if there is one.
         header: whether text files begin with a line of names; default: looked for.
         directed: keep the directions of edges, for `mux-hop`; by default edges go both ways.
@@ -97,6 +97,8 @@ def load(
         source, features = source
     if encoding is not None and not encoding.structure and structure:
         raise UserError("features made from edges were asked for, but the encoding has none")
+    if label_column in _names(exclude) and labels is None:  # trained without it
+        label_column = None
     apart = labels is not None and not same_table(features, labels)
     edge_columns = EdgeColumns(source_column, target_column, weight_column, edge_type_column)
     columns = NodeColumns(
@@ -109,6 +111,7 @@ def load(
     folder = Path(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
     own: NodeTable | None
     masks: dict[str, Tensor] = {}
+    unused: list[str] = []
     if folder is not None and is_array_folder(folder):
         edges, own = read_array_folder(folder)
     elif folder is not None and is_ogb_folder(folder):
@@ -117,6 +120,7 @@ def load(
         if folder is not None:
             source, beside = in_folder(folder)
             features = beside if features is None else features
+            unused = [] if features is not None else unused_tables(folder, labels)
         edge_columns = replace(edge_columns, may_be_empty=features is not None)
         edges, own = read_graph(source, edge_columns, columns, header)
     if edge_type_column is not None and edges.kind is None:
@@ -148,6 +152,7 @@ def load(
         directed=directed,
         structure=bool(structure),
     )
+    loaded.notes.extend(unused)
     if is_pyg(source):
         masks = {mask: source[mask] for mask in MASKS if mask in source}
     if own is not None and np.array_equal(loaded.ids, own.ids):

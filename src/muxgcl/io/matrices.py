@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import csr_array, issparse
 
 from muxgcl.errors import UserError
-from muxgcl.io.ids import Ids, ids_of
+from muxgcl.io.ids import Ids, ids_of, is_missing
 from muxgcl.io.nodes import NodeTable, no_numbers
 from muxgcl.io.npz import Npz, read_npy
 from muxgcl.io.roles import LABELS, NodeColumns
@@ -92,9 +92,7 @@ def nodes_in_order(
 
 def labels_in_order(labels: Any, rows: int, name: str) -> Ids:
     """One label a node, as text; a negative integer is a missing label, as PyG has it."""
-    if isinstance(labels, torch.Tensor):
-        labels = labels.detach().cpu().numpy()
-    labels = np.asarray(labels)
+    labels = _as_array(labels)
     if labels.shape != (rows,):
         raise UserError(f"{name}: {rows:,} nodes, but labels of shape {list(labels.shape)}")
     if labels.dtype.kind in "iu":
@@ -106,6 +104,19 @@ def labels_in_order(labels: Any, rows: int, name: str) -> Ids:
     elif labels.dtype.kind not in "UOTb":
         raise UserError(f"{name}: labels must be integers or text, got {labels.dtype}")
     return ids_of(labels.tolist())
+
+
+def _as_array(labels: Any) -> Array:
+    """Labels as an array, None where one is missing: text would no longer tell."""
+    if isinstance(labels, torch.Tensor):
+        labels = labels.detach().cpu().numpy()
+    if isinstance(labels, np.ndarray) and labels.dtype.kind not in "OT":
+        return labels
+    values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    if not any(map(is_missing, values)):
+        return np.asarray(labels)
+    given = [None if is_missing(value) else value for value in values]
+    return np.fromiter(given, dtype=object, count=len(given))
 
 
 def check_shape(matrix: Any, name: str) -> tuple[int, int]:

@@ -190,7 +190,8 @@ def _nodes(
     cells = {str(key): [record.get(key) for record in records] for key in keys}
     label = columns.label if columns.label is None else find(columns.label, name, list(cells))
     if label is None:
-        label = next((key for key in cells if key.lower() in LABELS and key not in shown), None)
+        unlike = (*shown, *columns.exclude)
+        label = next((key for key in cells if key.lower() in LABELS and key not in unlike), None)
     values: dict[str, Dense | list[str]] = {}
     for key in columns.wanted(name, [key for key in cells if key != label and key not in shown]):
         values |= _column(cells[key], key, name, place)
@@ -203,6 +204,7 @@ def _nodes(
         text=rows.text,
         shown={key: _texts(cells[key]) for key in shown if key in cells},
         labels=None if label is None else ids_of(cells[label]),
+        label_name=label,
         place=place,
         notes=(
             *(() if label is None else (f"{quoted(label)} is the label, not a feature",)),

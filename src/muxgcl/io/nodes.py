@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 from muxgcl.errors import UserError
 from muxgcl.io.cells import read_texts
 from muxgcl.io.ids import Ids, as_text, first_repeat, positions, whole
-from muxgcl.io.roles import NodeColumns
+from muxgcl.io.roles import NodeColumns, names_ids
 from muxgcl.io.safety import LONGEST_NAME, how_many, quoted
 from muxgcl.io.table import MISSING, Dense, Matrix, Place, Table, counted, is_number
 
+PLAUSIBLE = 20  # classes that are numbers
+MOST_NUMBERS = 100  # of which half the nodes may have one of their own
 LONGEST_NUMBER = 1000  # characters; a longer label is a word
 Text = dict[str, list[str]]
 
@@ -27,18 +29,26 @@ class NodeTable:
     text: Text = field(default_factory=dict)  # blank: missing
     shown: Text = field(default_factory=dict)  # for a report only, never features
     labels: Ids | None = None  # blank or None: missing
+    label_name: str | None = None  # of the column that they are from
     place: Place = field(default_factory=lambda: counted("row"))
     notes: tuple[str, ...] = ()
     numbered: bool = False  # rows are the nodes 0, 1, ...: there should be one for each
     placed: bool = False  # columns have no names but their places
+    assumed: str | None = None  # the first column, read as the id though its name does not tell
 
     def __post_init__(self) -> None:
         check_ids(self.ids, self.name, self.place)
         if (repeat := first_repeat(self.ids)) is not None:
             again, before = repeat
+            hint = (
+                f" (the first column, {quoted(self.assumed)}, is read as the id; "
+                "--id-column names another)"
+                if self.assumed is not None
+                else ""
+            )
             raise UserError(
                 f"{self.name}, {self.place(again)}: the id {quoted(as_text(self.ids)[again])} "
-                f"is already on {self.place(before)}"
+                f"is already on {self.place(before)}{hint}"
             )
 
 
@@ -57,10 +67,18 @@ def no_numbers(rows: int) -> Dense:
     return np.zeros((rows, 0), dtype=np.float32)
 
 
-def node_table(table: Table, id_column: str, label_column: str | None) -> NodeTable:
+def node_table(table: Table, columns: NodeColumns) -> NodeTable:
     """A table's rows as nodes."""
     rows, read = read_texts(table.rows, table.columns, table.name, table.place)
-    label = f"{table.name}: column {quoted(label_column)} is the label, not a feature"
+    id_column = columns.ids(table.name, table.columns)
+    label_column = columns.labels(table.name, table.columns)
+    told = []
+    first = id_column == table.columns[0]
+    if columns.id is None and not first:
+        another = "--id-column names another"
+        told.append(f"{table.name}: column {quoted(id_column)} is read as the id ({another})")
+    if label_column is not None:
+        told.append(f"{table.name}: column {quoted(label_column)} is the label, not a feature")
     return NodeTable(
         name=table.name,
         ids=whole(rows.kept[id_column]),
@@ -68,8 +86,10 @@ def node_table(table: Table, id_column: str, label_column: str | None) -> NodeTa
         number_names=rows.number_names,
         text=rows.text,
         labels=None if label_column is None else rows.kept[label_column],
+        label_name=label_column,
         place=table.place,
-        notes=(*table.notes, *(() if label_column is None else (label,)), *read),
+        notes=(*table.notes, *told, *read),
+        assumed=id_column if columns.id is None and first and not names_ids(id_column) else None,
     )
 
 
@@ -136,6 +156,26 @@ def classes(labels: Ids) -> tuple[NDArray[np.int64], list[str]]:
         order = sorted(different)
         code = {text: number for number, text in enumerate(order)}
     return np.array([code.get(text, -1) for text in texts], dtype=np.int64), order
+
+
+def about_numbers(table: NodeTable, y: NDArray[np.int64], names: list[str]) -> list[str]:
+    """A line about numbers that are read as many classes; too many of them are refused."""
+    whole_ones = all(_integer(name) is not None for name in names)
+    if len(names) <= PLAUSIBLE or not (whole_ones or all(map(is_number, names))):
+        return []
+    label = table.label_name
+    if len(names) > MOST_NUMBERS and 2 * len(names) > int((y >= 0).sum()):
+        many = f"{len(names):,} different numbers: muxgcl scores classes only"
+        if label is None:
+            raise UserError(f"{table.name}: {many}; train without them, or bin them first")
+        raise UserError(
+            f"column {quoted(label)} holds {many}; "
+            f"--exclude {label} trains without it, or bin it first"
+        )
+    if label is None and whole_ones:  # an array of the numbers of classes
+        return []
+    which = f"label {quoted(label)}" if label else table.name
+    return [f"{which}: the numbers are read as {len(names):,} classes"]
 
 
 def _integer(text: str) -> int | None:

@@ -12,10 +12,22 @@ from muxgcl.io.ids import Ids
 from muxgcl.io.safety import listed, quoted
 from muxgcl.io.table import is_number
 
-ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("source_id", "target_id"))
+ENDS = (
+    ("source", "target"),
+    ("src", "dst"),
+    ("from", "to"),
+    ("source_id", "target_id"),
+    ("src_id", "dst_id"),
+    ("from_id", "to_id"),
+    ("citing", "cited"),
+    ("citing_id", "cited_id"),
+)
+ALSO_ENDS = (("u", "v"), ("start", "end"))  # if they are names at all: nodes may be called so
+IDS = ("id", "ids", "node", "node_id", "nodeid")
 LABELS = ("label", "labels", "class", "y")
 _USUAL = {end for pair in ENDS for end in pair} | {"node", "name", "u", "v", "index"}
 _ID = re.compile(r"id|ids|.*[_ ](id|ID)|.*[a-z]I[dD]|ID|Id|[nN]ode")
+_KIND = re.compile(r"([A-Za-z]{3,})[0-9]*(?:[_ ](?:id|ID|Id)|I[dD])[_ ]?[0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +61,7 @@ class EdgeColumns:
         """Source and target: as named, by a usual pair of names, or the first two columns."""
         if len(columns) < 2:
             raise UserError(f"{table} has one column; an edge list needs a source and a target")
-        lower = {column.lower(): column for column in reversed(columns)}
-        usual = [(lower[a], lower[b]) for a, b in ENDS if a in lower and b in lower]
-        first, second = usual[0] if usual else (columns[0], columns[1])
+        first, second = usual_ends(columns) or (columns[0], columns[1])
         source = find(self.source, table, columns) if self.source is not None else first
         target = find(self.target, table, columns) if self.target is not None else second
         if source == target:
@@ -100,20 +110,30 @@ class NodeColumns:
         return [name for name in (self.id, self.label) if name is not None]
 
     def ids(self, table: str, columns: list[str]) -> str:
-        """The id: as named, or the first column."""
-        return columns[0] if self.id is None else find(self.id, table, columns)
+        """The id: as named, or a column called `id` or `node`, or the first."""
+        if self.id is not None:
+            return find(self.id, table, columns)
+        usual = [column for column in columns if column.lower() in IDS]
+        return columns[0] if names_ids(columns[0]) or not usual else usual[0]
 
     def labels(self, table: str, columns: list[str]) -> str | None:
         """The label: as named, or by a usual name; the only other column of a table of labels."""
         others = [column for column in columns if column != self.ids(table, columns)]
         if self.label is not None and not (self.label_elsewhere and self.label not in others):
+            if self.label == self.ids(table, columns):
+                raise UserError(
+                    f"{table}: {quoted(self.label)} is the column of node ids; "
+                    "it cannot be the label"
+                )
             return find(self.label, table, others)
-        usual = [column for column in others if column.lower() in LABELS]
+        usual = [
+            column for column in others if column.lower() in LABELS and column not in self.exclude
+        ]
         if not usual and not self.features:
             if len(others) == 1:
                 return others[0]
             raise UserError(
-                f"{table}: which column is the label? label_column names one of {listed(others)}"
+                f"{table}: which column is the label? --label-column names one of {listed(others)}"
             )
         return usual[0] if usual else None
 
@@ -144,9 +164,24 @@ def _matches(column: str, pattern: str) -> bool:
     return column == pattern or fnmatchcase(column, pattern)
 
 
+def usual_ends(
+    columns: list[str], pairs: tuple[tuple[str, str], ...] = (*ENDS, *ALSO_ENDS)
+) -> tuple[str, str] | None:
+    """Two columns that are called as the ends of edges are."""
+    lower = {column.lower(): column for column in reversed(columns)}
+    return next(((lower[a], lower[b]) for a, b in pairs if a in lower and b in lower), None)
+
+
 def names_ids(column: str) -> bool:
     """Whether a column is called as ids are."""
     return _ID.fullmatch(column) is not None
+
+
+def kind_of_id(column: str) -> str | None:
+    """What a column holds the ids of: `user` for `user_id`; None where its name does not tell."""
+    found = _KIND.fullmatch(column)
+    ends = {end for pair in ENDS for end in pair}
+    return None if found is None or column.lower() in ends else found[1].lower()
 
 
 def numbers_rows(ids: NodeColumns, columns: list[str], *, integers: bool, named: bool) -> bool:

@@ -115,17 +115,12 @@ def read_nodes(source: Any, name: str, columns: NodeColumns, header: bool | None
         table = delimited.read_delimited(path, columns, header=header)
     else:
         raise UserError(f"{path}: expected a table as {', '.join(NODES)}, got {kind!r}")
-    return node_table(
-        table, columns.ids(path.name, table.columns), columns.labels(path.name, table.columns)
-    )
+    return node_table(table, columns)
 
 
 def _node_object(source: Any, name: str, columns: NodeColumns) -> NodeTable:
     if is_frame(source):
-        table = read_frame(source, columns, name)
-        return node_table(
-            table, columns.ids(name, table.columns), columns.labels(name, table.columns)
-        )
+        return node_table(read_frame(source, columns, name), columns)
     if is_series(source) and (frame := labels_frame(source)) is not None:
         return _node_object(frame, name, replace(columns, id="id", label="label"))
     if not columns.features:
@@ -159,3 +154,13 @@ def in_folder(folder: Path) -> tuple[Path, Path | None]:
         names = ", ".join(f"edges{kind}" for kind in TABLES)
         raise UserError(f"{folder} holds no edges: expected a file {names}")
     return found["edges"], found["nodes"]
+
+
+def unused_tables(folder: Path, labels: Any) -> list[str]:
+    """A line for every table beside the edges in a folder that no name says is one of nodes."""
+    kinds = (".csv", ".tsv", ".npy", ".npz", *COLUMNAR)
+    return [
+        f"{path.name} is not used (a table of nodes is called nodes.*; --features names another)"
+        for path in sorted(folder.iterdir())
+        if path.suffix.lower() in kinds and path.stem != "edges" and not same_table(path, labels)
+    ]

@@ -20,7 +20,7 @@ from muxgcl.io.safety import check_size, quoted
 CELLS = 1 << 16  # read and converted at a time
 WIDE = 64  # a table of so many numbers with ...
 FILLED = 0.25  # ... at most this share of them not zero is a bag of words: indicators or counts
-MISSING = frozenset({"", "NA", "N/A", "null", "NULL", "None"})
+MISSING = frozenset({"", "NA", "N/A", "null", "NULL", "None", "NaN", "nan", "NAN"})
 TRUTH = {"true": 1.0, "false": 0.0}
 
 Dense = NDArray[np.float32]
@@ -125,15 +125,13 @@ def settle(texts: list[str], name: str, table: str, place: Place) -> Dense | lis
     """Numbers if every cell that is given is one (`true` is 1, `false` 0), else stripped text."""
     try:
         values = numbers_in(texts)
-        explicit = np.ones(len(texts), dtype=bool)
     except ValueError:
         meaning = {text: _number(text.strip()) for text in set(texts)}
         if None in meaning.values():
             return stripped(texts)
         with np.errstate(over="ignore"):
             values = np.array([meaning[text] for text in texts], dtype=np.float32)
-        explicit = np.array([text.strip() not in MISSING for text in texts], dtype=bool)
-    check_finite(values[:, None], [name], table, place, where=explicit[:, None])
+    check_finite(values[:, None], [name], table, place, where=~np.isnan(values[:, None]))
     return values
 
 
@@ -143,7 +141,7 @@ def stripped(texts: list[str]) -> list[str]:
 
 
 def numbers_in(texts: list[str] | list[list[str]]) -> Dense:
-    """Parse text as numbers, or raise ValueError; infinities are for the caller to refuse."""
+    """Parse text as numbers, or raise ValueError; NaN is missing, infinities the caller refuses."""
     rows = [texts] if texts and isinstance(texts[0], str) else texts
     if any("_" in "".join(row) for row in rows):  # see is_number
         raise ValueError("not a number")
