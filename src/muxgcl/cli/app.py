@@ -138,7 +138,7 @@ def run(arguments: list[str]) -> int:
 def _usage(error: Any) -> str:
     """The usage error: option, expected, got."""
     said = error.format_message().replace("Value error, ", "")
-    context = getattr(error, "ctx", None)
+    context: Any = getattr(error, "ctx", None)
     if said.startswith("Missing command"):
         known = ", ".join(context.command.list_commands(context))
         return f"{context.command_path}: expected one of {known}"

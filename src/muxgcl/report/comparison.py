@@ -87,9 +87,8 @@ def _sections(
         yield section(
             "scores",
             "Scores",
-            "A dot is a run's mean over repeats, its bar one standard deviation (the ± of the "
-            "table); a difference much smaller than the bars may be chance. Grey: controls that "
-            "needed no training.",
+            "A dot is a run's mean over repeats, its bar (±) one standard deviation; a difference "
+            "much smaller than the bars may be chance. Grey: controls that needed no training.",
             halves(_drawn("scores", partial(score_panels, scores)), score_table(scores)),
         )
     else:

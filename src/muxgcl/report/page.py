@@ -26,8 +26,8 @@ from muxgcl.runs.environment import human_time
 
 ALONE = (  # the scores where no control was measured
     "Scores",
-    "What the embedding is good for; a dot is the mean over repeats, its bar one standard "
-    "deviation (the ± of the table).",
+    "What the embedding is good for; a dot is the mean over repeats, its bar (±) one standard "
+    "deviation.",
 )
 FLAG = '<span class="flag">optimistic</span>'
 NO_MAP = "the run has no embeddings yet"
