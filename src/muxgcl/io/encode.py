@@ -133,10 +133,10 @@ def _learn_numbers(
             elif np.ptp(given) < COARSE * np.spacing(np.float32(np.abs(given).max())):
                 coarse.append(name)
     aside = {*scaled, *blank}
-    if kept := [name for name in names if name not in aside]:
-        one = f"{_columns(kept)}: 0 and 1, kept as it is"
+    if as_is := [name for name in names if name not in aside]:
+        one = f"{_columns(as_is)}: 0 and 1, kept as it is"
         notes.append(
-            one if len(kept) == 1 else f"{len(kept):,} columns of 0 and 1 kept as they are"
+            one if len(as_is) == 1 else f"{len(as_is):,} columns of 0 and 1 kept as they are"
         )
     if scaled:
         notes.append(f"{_columns(scaled)}: scaled to zero mean, unit variance")
