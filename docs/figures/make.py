@@ -218,7 +218,7 @@ def hops() -> Drawing:
     d.text((66, 30), "a view", "strong middle")
     d.box((10, 196), (112, 44), "paper", radius=6)
     d.text((66, 223), "features X", "middle")
-    d.text((66, 258), "entries, edges dropped", "small middle")
+    d.text((10, 258), "entries, edges dropped", "small")
     d.line((122, 218), (184, 218), "blue thick", arrow=True)
     d.text((152, 208), "f", "math middle")
     d.text((270, 30), "scales", "strong middle")

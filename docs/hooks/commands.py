@@ -65,7 +65,9 @@ def section(name: str, node: Any, context: Any) -> str:
     blocks = [f"\n## {name} {{ #{_anchor(name)} }}", node.help or "", f"```\n{use}\n```"]
     records = [parameter.get_help_record(context) for parameter in node.params]
     if rows := [_row(*record) for record in records if record is not None]:
-        blocks.append("\n".join(["| | | default |", "| --- | --- | --- |", *rows]))
+        blocks.append(
+            "\n".join(["| option | what it does | default |", "| --- | --- | --- |", *rows])
+        )
     return "\n\n".join(blocks)
 
 

@@ -73,7 +73,7 @@ def settings(config: type[Any]) -> str:
     ]
     if not rows:
         return "There is nothing to set."
-    return "\n".join(["| setting | default | |", "| --- | --- | --- |", *rows])
+    return "\n".join(["| setting | default | meaning |", "| --- | --- | --- |", *rows])
 
 
 def presets(name: str) -> str:

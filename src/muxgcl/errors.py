@@ -16,10 +16,10 @@ def reason_of(error: BaseException) -> str:
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
-    """One line that names the nearest known names; all of them if they are few or none is near."""
+    """One line with the nearest known name; with all of them if they are few or none is near."""
     known = list(known)
-    near = get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-    advice = [f"did you mean {' or '.join(near)}?"] if near else []
+    near = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    advice = [f"did you mean {name}?" for name in near]
     if not near or len(known) <= FEW:
         advice.append(f"there are {', '.join(known)}")
     shown = name if len(name) <= 60 else name[:60] + "..."

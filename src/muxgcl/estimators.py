@@ -17,6 +17,7 @@ from muxgcl.app.estimator_folder import Trained, load_trained, save_trained
 from muxgcl.app.start_or_resume import check_kinds
 from muxgcl.errors import UserError
 from muxgcl.io.load import Encoding
+from muxgcl.io.safety import how_many
 from muxgcl.shapes import Array
 
 ARGUMENTS = {"method", "preset", "params", "members", "output_width", "device", "backend"}
@@ -141,7 +142,8 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         loaded, prepared, _ = as_graph(graph, self.encoding_, scale=self.encoding_ is not None)
         if prepared.num_features != self.n_features_in_:
             raise UserError(
-                f"trained on {self.n_features_in_} features, this graph has {prepared.num_features}"
+                f"trained on {how_many(self.n_features_in_, 'feature')}, this graph has "
+                f"{prepared.num_features}"
             )
         check_kinds(self.trained_.data, prepared)
         device = next((p.device for p in self.model_.parameters()), prepared.device)

@@ -23,18 +23,24 @@ OPTIONS = RunOptions(
 ONE_LINE = "its 48 features from edges were made by another version, and this one makes 304"
 
 
-@pytest.fixture(params=["alone", "beside columns"])
+@pytest.fixture(
+    params=[
+        ("alone", "16 bins of degree and 32 of position made from edges"),
+        ("beside columns", "made from the edges (16 of degree, 32 of position)"),
+    ]
+)
 def older(files: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A run folder that says, as an earlier version would, that it made 32 positions."""
     load = LoadOptions()
-    if request.param == "beside columns":
+    columns, told = request.param
+    if columns == "beside columns":
         load = LoadOptions(features=files / "nodes.csv", label_column="topic", structure=True)
     out = tmp_path / "run"
     muxgcl.run(files / "edges.csv", replace(OPTIONS, out=out), load=load)
     text = (out / "config.toml").read_text()
-    today = f"{BINS} bins of degree and {len(NAMES) - BINS} of position"
+    today = f"made from the edges ({BINS} of degree, {len(NAMES) - BINS} of position)"
     assert today in text
-    (out / "config.toml").write_text(text.replace(today, "16 bins of degree and 32 of position"))
+    (out / "config.toml").write_text(text.replace(today, told))
     return out
 
 

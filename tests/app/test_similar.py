@@ -85,7 +85,7 @@ def test_given_pairs_are_scored_in_their_order(
 def test_pairs_of_unknown_nodes_are_refused(trained: Path, tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("source,target\nn0,nobody\n")
-    with pytest.raises(UserError, match="'nobody'"):
+    with pytest.raises(UserError, match="a pair names node 'nobody'"):
         muxgcl.score_links(trained, pairs)
     with pytest.raises(UserError, match=r"written as \.csv"):
         muxgcl.score_links(trained, pairs, out=tmp_path / "x.npz")

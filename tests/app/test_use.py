@@ -150,6 +150,6 @@ def test_figures_of_runs_whose_folders_are_called_alike_are_kept_apart(tmp_path:
         figures=tmp_path / "figures",
     )
     folders = sorted(folder.name for folder in (tmp_path / "figures").iterdir())
-    assert folders == ["sgc-on-graph-seed-0-seed0", "sgc-on-graph-seed-0-seed0-2"]
+    assert folders == ["seed0-sgc-on-graph-seed-0", "seed0-sgc-on-graph-seed-0-2"]
     written = [{file.name for file in (tmp_path / "figures" / one).iterdir()} for one in folders]
     assert written[0] == written[1] != set()

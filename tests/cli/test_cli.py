@@ -170,6 +170,11 @@ MISTAKES = {
         ["run", "GRAPH", "--preset", "fast"],
         "mux-hop has no preset 'fast'; it has best, quick, auto",
     ),
+    "features as an argument": (
+        ["run", "GRAPH", "people.csv"],
+        "did you mean --features people.csv?",
+    ),
+    "no kind of bench": (["bench"], "bench: expected one of kernels, epoch, methods"),
     "unknown setting": (["run", "GRAPH", "--set", "widht=3"], "did you mean width"),
     "no such path": (["run", "/no/such/edges.csv"], "/no/such/edges.csv: no such file or folder"),
     "negative scale": (["run", "GRAPH", "--set", "scale_weights=-1,1,1"], "not be negative"),

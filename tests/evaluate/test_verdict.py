@@ -113,7 +113,7 @@ def test_five_seeds_have_an_interval_and_four_have_none() -> None:
     fewer = verdict("mux", runs[:4])
     assert fewer is not None
     assert fewer.interval is None
-    assert "too few seeds for more" in fewer.sentence
+    assert "too few seeds for an interval" in fewer.sentence
 
 
 def test_scores_without_splits_or_of_other_splits_are_not_paired() -> None:
@@ -161,7 +161,7 @@ def test_five_seeds_are_judged_by_their_interval() -> None:
     narrow = [row[:4] for row in own]  # too few splits for an interval
     fewer = _judge("m", "holdout", {"raw": (narrow, [[70.0] * 4] * 5)})
     assert fewer.interval is None
-    assert "over 5 seeds and 4 splits, too few splits for more" in fewer.sentence
+    assert "over 5 seeds and 4 splits, too few splits for an interval" in fewer.sentence
 
 
 def test_a_verdict_is_said_in_words() -> None:
@@ -172,7 +172,7 @@ def test_a_verdict_is_said_in_words() -> None:
     assert _figures(found, 2, 1, None) == (
         "paired difference -1.23 ± 0.50 over 6 splits of one run; ahead in 2 of 6"
     )
-    assert "over 2 seeds and 3 splits, too few seeds for more" in _figures(found, 2, 2, None)
+    assert "over 2 seeds and 3 splits, too few seeds for an interval" in _figures(found, 2, 2, None)
     assert "over 1 split of" in _figures(Summary(1.0, 0.0, 1), 1, 1, None)
     assert "[-2.00, +1.00] over 6 seeds and 1 split;" in _figures(found, 2, 6, (-2.0, 1.0))
     assert _advice("raw", True) == ""

@@ -15,6 +15,7 @@ from torch_geometric.utils import coalesce, degree, subgraph
 
 from muxgcl.errors import UserError
 from muxgcl.io import DATASETS, at_hand, data_root, load_dataset, planted
+from muxgcl.io.load import load
 from muxgcl.io.named import SPLIT
 from muxgcl.io.same_nodes import same_nodes
 
@@ -255,3 +256,9 @@ def test_planted_classes_show_in_edges_and_in_features() -> None:
 def test_an_impossible_planted_graph_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(UserError, match=next(iter(wrong))):
         planted(**wrong)
+
+
+def test_load_says_how_a_dataset_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"no such file .*; load_dataset\('cora'\) loads the"):
+        load("cora")

@@ -254,7 +254,7 @@ def test_structure_stands_beside_the_columns_where_it_is_asked_for() -> None:
     assert torch.equal(both.data.x, torch.cat([plain.data.x, torch.from_numpy(made)], 1))
     assert both.feature_names[:2] == ["age", "degree bin 0"]
     assert len(both.feature_names) == both.data.num_features
-    assert "16 bins of degree and 288 of position made from edges, beside the columns" in both.notes
+    assert "made from the edges (16 of degree, 288 of position), beside the columns" in both.notes
     assert torch.equal(load(RING, features=nodes, exclude="*").data.x, torch.from_numpy(made))
     assert torch.equal(load(RING).data.x, load(RING, structure=True).data.x)
 
@@ -312,5 +312,5 @@ def test_what_keeps_a_column_from_being_numbers_is_named(tmp_path: Path) -> None
     (tmp_path / "nodes.csv").write_text("\n".join(rows) + "\n")
     edges = "\n".join(f"{i},{(i + 1) % 60}" for i in range(60))
     (tmp_path / "edges.csv").write_text(f"source,target\n{edges}\n")
-    told = "column 'age': 38 different texts, left out: numbers but for 'lost', 'none yet'; leave"
+    told = "column 'age': text, 38 different values: not used as a feature; numbers but for 'lost'"
     assert any(note.startswith(told) for note in load(tmp_path).notes)

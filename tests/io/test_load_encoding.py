@@ -36,14 +36,14 @@ def test_indicators_and_constants() -> None:
     graph = encoded(flag=[0, 1, 1, 0], truth=[True, False, True, True], same=[7, 7, 7, 7])
     assert graph.data.x.T.tolist() == [[0, 1, 1, 0], [1, 0, 1, 1], [0, 0, 0, 0]]
     assert "2 columns of 0 and 1 kept as they are" in graph.notes
-    assert "1 column of 0 and 1 kept as it is" in encoded(flag=[0, 1, 1, 0]).notes
+    assert "column 'flag': 0 and 1, kept as it is" in encoded(flag=[0, 1, 1, 0]).notes
 
 
 def test_a_blank_column_is_told_as_blank(tmp_path: Path) -> None:
     gap = [None] * 3
     one = encoded(x=gap, flag=[0, 1, 1])
     assert one.data.x.tolist() == [[0, 0], [0, 1], [0, 1]]
-    assert one.notes[1:3] == ["column 'x' is blank: zeros", "1 column of 0 and 1 kept as it is"]
+    assert one.notes[1:3] == ["column 'x' is blank: zeros", "column 'flag': 0 and 1, kept as it is"]
     two = encoded(x=gap, y_=gap, age=[1.0, 2.0, 3.0])
     assert "columns 'x', 'y_' are blank: zeros" in two.notes
     assert not any("0 and 1" in note for note in two.notes)
@@ -56,7 +56,7 @@ def test_a_blank_column_is_told_as_blank(tmp_path: Path) -> None:
 def test_notes_count_one_and_many() -> None:
     graph = encoded(kind=["a", "a", "a"], name=["Ann", None, None], age=[1.0, None, 4.0])
     assert "column 'kind': 1 category one-hot encoded" in graph.notes
-    assert "column 'name': 1 text, left out" in graph.notes
+    assert "column 'name': text, 1 value: not used as a feature" in graph.notes
     missing = "1 missing number set to the mean, or to 0 in columns kept as is"
     assert missing in graph.notes
 
@@ -81,8 +81,8 @@ def test_names_and_too_many_categories_are_left_out_but_shown() -> None:
         word=[f"w{node % 299}" for node in range(600)],
     )
     assert graph.data.x.shape == (600, 1)
-    assert "column 'name': 600 different texts, left out" in graph.notes
-    assert "column 'word': 299 different texts, left out" in graph.notes
+    assert "column 'name': text, 600 different values: not used as a feature" in graph.notes
+    assert "column 'word': text, 299 different values: not used as a feature" in graph.notes
     assert graph.columns["name"][7] == "n7"
 
 

@@ -65,10 +65,12 @@ def test_weights_of_one_are_no_weights(tmp_path: Path) -> None:
 
 def test_columns_of_edges_that_nobody_asked_for_are_named(tmp_path: Path) -> None:
     graph = loaded(tmp_path, "source,target,since,kind\na,b,1999,x\nb,c,2000,y\n")
-    assert f"{tmp_path}/edges.csv: not used, 'since', 'kind' (--edge-type kind)" in graph.notes
+    assert (
+        f"{tmp_path}/edges.csv: columns not used: 'since', 'kind' (--edge-type kind)" in graph.notes
+    )
     assert "edge_weight" not in graph.data
     graph = loaded(tmp_path, "source,target,Gewicht\na,b,2\nb,c,1\n")
-    assert f"{tmp_path}/edges.csv: not used, 'Gewicht' (--weight Gewicht)" in graph.notes
+    assert f"{tmp_path}/edges.csv: columns not used: 'Gewicht' (--weight Gewicht)" in graph.notes
 
 
 def test_a_column_of_weights_that_nobody_named_is_told(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def test_without_features_degree_and_position_are_made(tmp_path: Path) -> None:
     graph = load(tmp_path / "edges.csv")
     x = graph.data.x
     assert x.shape == (14, 16 + 3 * 96)
-    assert "no features: 16 bins of degree and 288 of position made from edges" in graph.notes
+    assert "no features: made from the edges (16 of degree, 288 of position)" in graph.notes
     hub = [2, *[1] * 6]  # of degree 7, and its leaves
     assert x[:, :16].argmax(1).tolist() == [3, *hub[1:], 3, *hub[1:]]
     position = x[:, 16:].reshape(14, 3, 96)

@@ -17,6 +17,7 @@ from muxgcl.report import node_map as nodes
 from muxgcl.report import project as layout
 from muxgcl.report.comparison import distinct_names, folder_names
 from muxgcl.report.figures import PLOTS
+from muxgcl.report.markup import pairs
 
 # drawing takes most of the time: records without figures, where figures are not what is tested
 UNDRAWN = dict.fromkeys(("metrics", "scores", "similarities", "affinity_weights", "confusion"))
@@ -151,6 +152,35 @@ def test_odd_records_make_pages(record: RunRecord, tmp_path: Path) -> None:
     assert "settings" in Page(tmp_path / "report.html").sections
 
 
+def test_code_in_a_sentence_is_markup_and_a_name_in_it_is_not(tmp_path: Path) -> None:
+    notes = ["column `a<b` is not used"]
+    write_report(bare_record(data_notes=notes), tmp_path / "report.html")
+    assert "<li>column <code>a&lt;b</code> is not used</li>" in (
+        tmp_path / "report.html"
+    ).read_text(encoding="utf-8")
+
+
+def test_edges_are_counted_once(tmp_path: Path) -> None:
+    counts = {"nodes": 300, "edges": 1_778, "features": 1}
+    write_report(bare_record(data_summary=counts), tmp_path / "report.html")
+    texts = Page(tmp_path / "report.html").texts
+    assert {"889 edges", "1 feature"} <= {text.strip() for text in texts}
+
+
+def test_without_controls_the_page_does_not_speak_of_them(tmp_path: Path) -> None:
+    for scores, told in (({}, False), ({"controls": {"raw": {"accuracy": figure(1.0)}}}, True)):
+        scores = {"holdout": {"accuracy": figure(84.2)}, **scores}
+        write_report(bare_record(scores=scores), tmp_path / "report.html")
+        page = Page(tmp_path / "report.html")
+        assert ("control" in "".join(page.texts)) == told
+
+
+def test_only_a_very_long_word_may_be_broken() -> None:
+    page = pairs({"commit": "b23ac2df39ae-dirty", "graph": "/a/long/path" * 9})
+    assert page.count('class="wrap"') == 1
+    assert "<td>b23ac2df39ae-dirty</td>" in page
+
+
 def test_no_name_becomes_markup(tmp_path: Path) -> None:
     record = hostile_record()
     write_report(record, tmp_path / "report.html")
@@ -228,19 +258,21 @@ def test_a_comparison_needs_two_runs(records: list[RunRecord], tmp_path: Path) -
         compare(records, tmp_path / "compare.html")
 
 
-def test_runs_of_one_title_are_told_apart() -> None:
+def test_runs_are_named_by_their_folders_and_told_apart() -> None:
     def run(seed: int | None, title: str = "a", folder: str = "") -> RunRecord:
         settings: dict[str, Any] = {} if seed is None else {"run": {"seed": seed}}
         return bare_record(title=title, settings=settings, folder=folder)
 
     runs = [run(0), run(1, "a", "x"), run(1, "a", "y"), run(None), run(0, "b"), run(0)]
+    runs.append(run(2, "b", "x"))
     assert distinct_names(runs) == [
         "a, seed 0",
-        "a, seed 1, x",
-        "a, seed 1, y",
+        "x, a",
+        "y",
         "a",
         "b",
         "a, seed 0 (2)",
+        "x, b",
     ]
 
 

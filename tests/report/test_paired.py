@@ -61,7 +61,7 @@ def test_controls_on_other_splits_are_not_merged() -> None:
 
 def test_runs_are_paired_on_the_splits_that_both_have() -> None:
     rows = pair_rows([run("a", [80.0, 81.0]), run("b", [82.0, 82.0, 10.0])], ["a", "b"])
-    assert rows == [["b", "b", "a", "+1.50 ± 0.71 (holdout, n = 2)", "2 of 2"]]
+    assert rows == [["b", "a", "+1.50 ± 0.71 (holdout, n = 2)", "2 of 2"]]
 
 
 def test_verdicts_stand_on_the_page_where_no_two_runs_can_be_paired(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_column_that_32_bits_cannot_tell_apart_is_told() -> None:
     noise = np.array([0.1, -0.2, 0.3, 0.0])
     flat = np.stack([1e8 + noise, noise], 1)
     notes = load((edges, flat)).notes
-    assert "column '0': the same number at every node, as 32 bits keep it: zeros" in notes
+    assert "column '0': constant: zeros" in notes
     coarse = np.stack([1e8 + 100 * noise, noise], 1)
     notes = load((edges, coarse)).notes
     assert "column '0': almost the same in 32 bits; subtract an offset first" in notes

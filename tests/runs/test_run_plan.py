@@ -89,14 +89,14 @@ def test_auto_tells_what_it_picked_and_nothing_that_was_overridden() -> None:
     given = {"lr": 0.5, "epochs": 3, "temperature": 0.9}
     plan = Plan.make("grace", "auto", overrides=given, graph=GRAPH)
     left = {c.key: c.value for c in plan.choices}
-    assert {"settings", "width"} <= set(left)
+    assert {"preset", "width"} <= set(left)
     assert left == {key: value for key, value in picked.items() if key not in given}
     used = asdict(plan.train) | asdict(plan.settings)
-    assert all(used[key] == value for key, value in left.items() if key != "settings")
+    assert all(used[key] == value for key, value in left.items() if key != "preset")
     assert (plan.train.lr, plan.train.epochs) == (0.5, 3)
     assert "affinity" not in left  # grace has none
     hop = Plan.make("mux-hop", "auto", overrides={"epochs": 3}, graph=GRAPH)
-    assert {c.key for c in hop.choices} >= {"settings"}
+    assert {c.key for c in hop.choices} >= {"preset"}
     assert Plan.make("dgi", "auto", graph=GRAPH).choices == ()
     assert Plan.make("dgi", "auto", graph=GRAPH).settings == Plan.make("dgi", "best").settings
 

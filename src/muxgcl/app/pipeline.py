@@ -30,6 +30,7 @@ from muxgcl.app.start_or_resume import (
 from muxgcl.errors import UserError
 from muxgcl.evaluate import PaperProtocol, Verdict, verdict
 from muxgcl.io.load import Loaded
+from muxgcl.io.safety import how_many
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import check_output
 from muxgcl.runs.distributed import all_succeed, first_alone, from_first
@@ -92,7 +93,8 @@ def dry_run(
     job = prepare(graph, options, load, observer, workers=workers, always=True)
     read = job.graph
     edges = len(read.adjacency.col) - read.num_nodes
-    sizes = f"{read.num_nodes:,} nodes, {edges:,} edges (both ways), {read.num_features:,} features"
+    nodes, features = how_many(read.num_nodes, "node"), how_many(read.num_features, "feature")
+    sizes = f"{nodes}, {edges:,} edges (both ways), {features}"
     for note in (sizes, *job.notes):
         if note not in job.budget.notes:
             job.observer.note(note)

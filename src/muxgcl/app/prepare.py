@@ -55,7 +55,7 @@ class Job:
     def notes(self) -> list[str]:
         """What was done to the data, what `auto` picked and why, what is missing, the estimate."""
         notes = [*self.loaded.notes]
-        notes += [f"{c.key} = {c.value}: {c.reason}" for c in self.plan.choices]
+        notes += map(str, self.plan.choices)
         if warning := _searched_elsewhere(self.plan.preset, self.labels):
             notes.append(warning)
         if self.options.score and labels_of(self.loaded.tensors) is None:

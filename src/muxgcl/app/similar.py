@@ -88,7 +88,7 @@ def score_links(
     ids, z = Run(Path(run)).embeddings()
     columns = EdgeColumns(load.source_column, load.target_column, load.weight_column)
     listed, _ = read_graph(pairs, columns, NodeColumns(), load.header)
-    ends = np.stack(place_among(listed, from_array(ids), str(run)), 1)
+    ends = np.stack(place_among(listed, from_array(ids), str(run), one="a pair"), 1)
     parts = [similarities(z, ends[start : start + PAIRS]) for start in range(0, len(ends), PAIRS)]
     scores = np.concatenate(parts) if parts else np.empty(0)
     source, target = as_array(listed.source), as_array(listed.target)

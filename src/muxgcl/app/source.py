@@ -23,7 +23,10 @@ from muxgcl.io.structure import NAMES
 from muxgcl.runs.folder import Run
 from muxgcl.tensors import Tensors
 
-MADE = re.compile(r"(\d+) bins of degree and (\d+) of position made from edges")  # a note
+MADE = re.compile(  # a note; older run folders have the second form
+    r"made from the edges \((\d+) of degree, (\d+) of position\)"
+    r"|(\d+) bins of degree and (\d+) of position made from edges"
+)
 FLAGS = {  # of options that are not called like theirs
     "source_column": "--source",
     "target_column": "--target",
@@ -205,7 +208,7 @@ def check_made(run: Run) -> None:
     """Refuse a run whose features were made from edges in another way than is done here."""
     for note in run.config().get("data", {}).get("notes", []):
         found = MADE.search(note)
-        if found and (made := sum(map(int, found.groups()))) != len(NAMES):
+        if found and (made := sum(int(part) for part in found.groups() if part)) != len(NAMES):
             raise UserError(
                 f"{run.path}: its {made} features from edges were made by another version, and "
                 f"this one makes {len(NAMES)}: train it again"

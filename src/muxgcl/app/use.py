@@ -19,6 +19,7 @@ from muxgcl.app.start_or_resume import check_kinds
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
+from muxgcl.io.safety import how_many
 from muxgcl.io.save import TABLES, check_format, save_blocks, save_table
 from muxgcl.runs.committee import restore_members
 from muxgcl.runs.embedding import collapse_warning, gathered
@@ -108,7 +109,8 @@ def embed(
         if tensors.num_features != wanted:
             check_made(trained)
             raise UserError(
-                f"{run} was trained on {wanted} features, this graph has {tensors.num_features}"
+                f"{run} was trained on {how_many(wanted, 'feature')}, this graph has "
+                f"{tensors.num_features}"
             )
         check_kinds(tables.get("data", {}), tensors)
         tensors = tensors.to(pick_device(device))

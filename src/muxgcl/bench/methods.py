@@ -61,6 +61,10 @@ def bench_methods(
         raise UserError(
             f"epochs must be at least 1 and warm_up at least 0, got {epochs} and {warm_up}"
         )
+    methods = None if methods is None else list(methods)
+    for name in methods or ():
+        if not find_method(name).trainable:
+            raise UserError(f"{name} is not trained: nothing to time")
     place, begin = pick_device(device), time.monotonic()
     here = device_name(place)
     known = {_key(row) for row in done if row.get("kind") == "method"}
@@ -88,10 +92,10 @@ def bench_methods(
 
 def _plans(methods: Iterable[str] | None, datasets: Collection[str]) -> Iterator[Plan]:
     names = [*FIRST, *(name for name in METHODS if name not in FIRST)]
-    for method in names if methods is None else methods:
-        if find_method(method).trainable:
-            for dataset in datasets:
-                yield Plan.make(method, _preset(method), dataset)
+    trained = [name for name in names if METHODS[name].trainable]
+    for method in trained if methods is None else methods:
+        for dataset in datasets:
+            yield Plan.make(method, _preset(method), dataset)
 
 
 def _preset(method: str) -> str:

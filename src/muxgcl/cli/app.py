@@ -1,5 +1,6 @@
 """The command line's entry: a mistake is one line on standard error, status 2, no traceback."""
 
+import re
 import signal
 import sys
 import threading
@@ -137,6 +138,13 @@ def run(arguments: list[str]) -> int:
 def _usage(error: Any) -> str:
     """The usage error: option, expected, got."""
     said = error.format_message().replace("Value error, ", "")
+    context: Any = getattr(error, "ctx", None)
+    if said.startswith("Missing command"):
+        known = ", ".join(context.command.list_commands(context))
+        return f"{context.command_path}: expected one of {known}"
+    extra = re.search(r"unexpected extra argument\S* \((\S+\.\w+)\)$", said)  # one, a file
+    if extra and any("--features" in option.opts for option in context.command.params):
+        return f"{said}; did you mean --features {extra[1]}?"
     faults = error.__cause__.errors() if hasattr(error.__cause__, "errors") else []
     for fault in faults[:1]:  # as pydantic tells it
         bounds = fault.get("ctx", {})

@@ -235,7 +235,8 @@ def _figures(
         spread = f"[{low:+.2f}, {high:+.2f}] over {seeds} seeds and {counted}"
     elif seeds > 1:
         few = "seeds" if seeds < FEWEST else "splits"
-        spread = f"± {difference.std:.2f} over {seeds} seeds and {counted}, too few {few} for more"
+        over = f"over {seeds} seeds and {counted}, too few {few} for an interval"
+        spread = f"± {difference.std:.2f} {over}"
     else:
         spread = f"± {difference.std:.2f} over {counted} of one run"
     return f"paired difference {difference.mean:+.2f} {spread}; ahead in {ahead} of {difference.n}"

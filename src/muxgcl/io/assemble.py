@@ -98,7 +98,7 @@ def assemble(
         notes += rules
         if structure and (encoding.numbers or encoding.categories):
             encoding = replace(encoding, structure=True)
-    made = f"{BINS} bins of degree and {len(NAMES) - BINS} of position made from edges"
+    made = f"made from the edges ({BINS} of degree, {len(NAMES) - BINS} of position)"
     if encoding.numbers or encoding.categories:
         data.x, gaps = encode(nodes, encoding)
         notes += gaps

@@ -76,7 +76,9 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
         notes.append(f"{table.name}: no header found, the first line is an edge")
     ignored = [name for name in table.columns if name not in (source, target, weight, kind)]
     if ignored:
-        notes.append(f"{table.name}: not used, {listed(ignored)}{_remedy(ignored, columns)}")
+        notes.append(
+            f"{table.name}: columns not used: {listed(ignored)}{_remedy(ignored, columns)}"
+        )
         notes += _about_choice((source, target), table, columns)
     if weight is not None and columns.weight is None:
         notes.append(f"{table.name}: weights from column {quoted(weight)}")
@@ -145,7 +147,9 @@ def _remedy(ignored: list[str], columns: EdgeColumns) -> str:
     return f" ({', '.join(found)})" if found else ""
 
 
-def place_among(edges: EdgeList, nodes: Ids, table: str) -> tuple[Positions, Positions]:
+def place_among(
+    edges: EdgeList, nodes: Ids, table: str, *, one: str = "an edge"
+) -> tuple[Positions, Positions]:
     """The two ends of each edge as positions among the nodes; every end must be one of them."""
     ends = positions(edges.source, nodes), positions(edges.target, nodes)
     absent = np.flatnonzero((ends[0] < 0) | (ends[1] < 0))
@@ -158,7 +162,7 @@ def place_among(edges: EdgeList, nodes: Ids, table: str) -> tuple[Positions, Pos
         if not hint and not isinstance(ids, list) and _counted_from_one(edges, nodes):
             hint = " (rows are counted from 0)"
         raise UserError(
-            f"{edges.name}, {edges.place(row)}: an edge names node {quoted(as_text(ids)[row])}, "
+            f"{edges.name}, {edges.place(row)}: {one} names node {quoted(as_text(ids)[row])}, "
             f"which is not in {table}{hint}"
         )
     return ends

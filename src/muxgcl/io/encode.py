@@ -90,8 +90,9 @@ def learn_encoding(table: NodeTable, *, scale: bool = True) -> tuple[Encoding, l
             kinds = how_many(len(texts), "category", "categories")
             notes.append(f"column {quoted(name)}: {kinds} one-hot encoded")
         else:
-            kinds = how_many(len(texts), "text", "different texts")
-            notes.append(f"column {quoted(name)}: {kinds}, left out{_almost_numbers(texts)}")
+            kinds = how_many(len(texts), "value", "different values")
+            told = f"text, {kinds}: not used as a feature{_almost_numbers(texts)}"
+            notes.append(f"column {quoted(name)}: {told}")
     return Encoding(numbers, categories), notes
 
 
@@ -100,7 +101,7 @@ def _almost_numbers(texts: list[str]) -> str:
     words = [text for text in texts if not is_number(text)]
     if 2 * len(words) > len(texts):
         return ""
-    return f": numbers but for {listed(words, 3)}; leave a cell blank where there is no number"
+    return f"; numbers but for {listed(words, 3)}; leave a cell blank where there is no number"
 
 
 def _learn_numbers(
@@ -131,13 +132,16 @@ def _learn_numbers(
                 flat.append(name)
             elif np.ptp(given) < COARSE * np.spacing(np.float32(np.abs(given).max())):
                 coarse.append(name)
-    if kept := len(names) - len(scaled) - len(blank):
-        one, more = "column of 0 and 1 kept as it is", "columns of 0 and 1 kept as they are"
-        notes.append(how_many(kept, one, more))
+    aside = {*scaled, *blank}
+    if as_is := [name for name in names if name not in aside]:
+        one = f"{_columns(as_is)}: 0 and 1, kept as it is"
+        notes.append(
+            one if len(as_is) == 1 else f"{len(as_is):,} columns of 0 and 1 kept as they are"
+        )
     if scaled:
         notes.append(f"{_columns(scaled)}: scaled to zero mean, unit variance")
     if flat:
-        notes.append(f"{_columns(flat)}: the same number at every node, as 32 bits keep it: zeros")
+        notes.append(f"{_columns(flat)}: constant: zeros")
     if coarse:
         notes.append(f"{_columns(coarse)}: almost the same in 32 bits; subtract an offset first")
     return rules, notes

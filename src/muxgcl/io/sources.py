@@ -18,6 +18,7 @@ from muxgcl.io.ids import as_text, ids_of
 from muxgcl.io.matrices import nodes_in_order, read_matrix_file
 from muxgcl.io.nodes import NodeTable, no_numbers, node_table
 from muxgcl.io.objects import is_edges, read_adjacency, read_array, read_data, read_edges
+from muxgcl.io.registry import DATASETS
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.safety import check_file, listed, parsing
 from muxgcl.tensors import is_pyg
@@ -67,6 +68,9 @@ def _adjacency_frame(frame: Any) -> tuple[EdgeList, NodeTable]:
 
 
 def _graph_file(path: Path, edges: EdgeColumns, nodes: NodeColumns, header: bool | None) -> Read:
+    if str(path) in DATASETS and not path.exists():
+        hint = f"load_dataset({str(path)!r}) loads the dataset"
+        raise UserError(f"{path}: no such file or folder; {hint}")
     check_file(path)
     kind = path.suffix.lower()
     if kind not in GRAPHS:

@@ -18,10 +18,10 @@ from muxgcl.report.paired import pair_rows, scores_of_runs, verdicts
 from muxgcl.report.palette import CATEGORIES, MAIN, MUTED, RAMP
 from muxgcl.report.record import RunRecord
 from muxgcl.report.score_figures import score_panels
-from muxgcl.report.style import WIDTH, inline_svg, short, styled
+from muxgcl.report.style import WIDTH, inline_svg, short_names, styled
 from muxgcl.runs.environment import human_time
 
-PAIRS = ("", "folder", "minus", "points of accuracy", "ahead")  # columns
+PAIRS = ("", "minus", "points of accuracy", "ahead")  # columns
 LONGEST_NAME = 60  # characters of a folder's name: a disk may take no more than 255 bytes
 MAP_NODES = 1_500  # of each run: small maps need no more, and all runs show the same
 
@@ -33,9 +33,13 @@ def compare(records: Sequence[RunRecord], path: str | Path) -> None:
     names = distinct_names(records)
     data = {"runs": _small_maps(records, names), "palette": CATEGORIES, "ramp": RAMP}
     title = f"{len(records)} runs compared"
+    told = [
+        f"{name} ({record.title})" if record.title not in name else name
+        for name, record in zip(names, records, strict=True)
+    ]
     body = (
         f'<header><button type="button" class="theme" id="theme">Dark</button><h1>{title}</h1>'
-        f'<p class="lead">{text(", ".join(names))}</p></header><main>'
+        f'<p class="lead">{text(", ".join(told))}</p></header><main>'
         f"{''.join(_sections(records, names, data))}</main>"
         "<footer>Made by muxgcl. This file is complete in itself: it loads nothing from a network."
         "</footer>"
@@ -44,11 +48,11 @@ def compare(records: Sequence[RunRecord], path: str | Path) -> None:
 
 
 def distinct_names(records: Sequence[RunRecord]) -> list[str]:
-    """Each run's title; where titles repeat, with the seed, and then the folder."""
-    names = [record.title for record in records]
+    """Each run's folder, or its title; where these repeat, with the title, and then the seed."""
+    names = [record.folder or record.title for record in records]
+    names = _told_apart(names, [record.title if record.folder else "" for record in records])
     seeds = [_facts(record).get("seed") for record in records]
     names = _told_apart(names, ["" if seed is None else f"seed {seed}" for seed in seeds])
-    names = _told_apart(names, [record.folder for record in records])
     return [
         f"{name} ({again + 1})" if (again := names[:k].count(name)) else name
         for k, name in enumerate(names)
@@ -83,8 +87,8 @@ def _sections(
         yield section(
             "scores",
             "Scores",
-            "A dot is a run's mean over repeats, its bar one standard deviation; a difference much "
-            "smaller than the bars may be chance. Grey: controls that needed no training.",
+            "A dot is a run's mean over repeats, its bar (±) one standard deviation; a difference "
+            "much smaller than the bars may be chance. Grey: controls that needed no training.",
             halves(_drawn("scores", partial(score_panels, scores)), score_table(scores)),
         )
     else:
@@ -94,8 +98,8 @@ def _sections(
         yield section(
             "pairs",
             "Differences in pairs",
-            "Accuracy on the same splits, split by split; ± is the spread over splits. Runs of one "
-            "seed say nothing about other seeds."
+            "Accuracy on the same splits, split by split; ± is one standard deviation over splits. "
+            "Runs of one seed say nothing about other seeds."
             + " The table: each run minus the first one with the same splits."
             * bool(rows),
             (table(PAIRS, rows) if rows else "") + bullets(sentences),
@@ -156,10 +160,11 @@ def _losses(records: Sequence[RunRecord], names: Sequence[str]) -> Figure:
     rows = -(-len(drawn) // columns)
     figure = Figure(figsize=(WIDTH, 0.5 + 1.5 * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
-    for axes, (record, name) in zip(grid.flat, drawn, strict=False):
+    titles = short_names([name for _, name in drawn], 24)
+    for axes, (record, _), title in zip(grid.flat, drawn, titles, strict=False):
         epochs = [line["epoch"] for line in record.metrics]
         axes.plot(epochs, [line["loss"] for line in record.metrics], color=MAIN)
-        axes.set_title(short(name, 24), fontsize=9)
+        axes.set_title(title, fontsize=9)
         axes.tick_params(labelsize=8)
     for axes in grid.flat[len(drawn) :]:
         axes.set_axis_off()
@@ -179,8 +184,7 @@ def _differences(records: Sequence[RunRecord], names: Sequence[str]) -> str:
 
 
 def _facts(record: RunRecord) -> dict[str, Any]:
-    facts: dict[str, Any] = {"folder": record.folder} if record.folder else {}
-    facts |= {"dataset": record.dataset, "method": record.method}
+    facts: dict[str, Any] = {"dataset": record.dataset, "method": record.method}
     for name, value in record.settings.items():
         facts |= value if isinstance(value, dict) else {name: value}
     facts |= {f"version of {package}": version for package, version in record.versions.items()}

@@ -33,8 +33,8 @@ PLOTS = (
         "scores",
         "Scores beside the controls",
         "What the embedding is good for, beside controls that needed no training; a dot is the "
-        "mean over repeats, its bar one standard deviation, and a method that does not beat its "
-        "controls has learned nothing.",
+        "mean over repeats, its bar (±) one standard deviation, and a method that does "
+        "not beat its controls has added nothing to them.",
         no_scores,
         scores,
     ),

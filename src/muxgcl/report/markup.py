@@ -10,12 +10,18 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+LONG_WORD = 24  # characters; a longer one, such as a path, is broken where it has to be
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def text(value: Any) -> str:
     """Anything as text inside an element or an attribute."""
     return escape(_UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", str(value)))
+
+
+def prose(value: Any) -> str:
+    """A sentence as markup: what stands between backticks is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(value))
 
 
 def embedded_json(value: Any) -> str:
@@ -25,7 +31,7 @@ def embedded_json(value: Any) -> str:
 
 def section(name: str, title: str, reading: str, body: str) -> str:
     """A card: heading, one sentence on how to read it, content (markup)."""
-    intro = f"<p>{text(reading)}</p>" if reading else ""
+    intro = f"<p>{prose(reading)}</p>" if reading else ""
     return f'<section id="{name}"><h2>{text(title)}</h2>{intro}{body}</section>'
 
 
@@ -35,16 +41,23 @@ def halves(left: str, right: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], own: Collection[int] = ()) -> str:
-    """A table of markup cells; the first of a row names it, the rows in `own` stand out."""
+    """A table of markup cells; the first of a row names it, the rows in `own` stand out.
+
+    A wide table scrolls in a box of its own. Only a cell with a very long word breaks words.
+    """
     head = "".join(f'<th scope="col">{cell}</th>' for cell in heads)
     body = "".join(
         f'<tr{" class=own" if k in own else ""}><th scope="row">{row[0]}</th>'
-        + "".join(f'<td class="wrap">{cell}</td>' for cell in row[1:])
+        + "".join(f"<td{_wrapped(cell)}>{cell}</td>" for cell in row[1:])
         + "</tr>"
         for k, row in enumerate(rows)
     )
     top = f"<thead><tr>{head}</tr></thead>" if heads else ""
     return f'<div class="scroll"><table>{top}<tbody>{body}</tbody></table></div>'
+
+
+def _wrapped(cell: str) -> str:
+    return ' class="wrap"' if any(len(word) > LONG_WORD for word in cell.split()) else ""
 
 
 def pairs(values: Mapping[str, Any]) -> str:

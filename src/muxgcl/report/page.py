@@ -5,17 +5,33 @@ from pathlib import Path
 from typing import Any
 
 from muxgcl.io.files import write_text
+from muxgcl.io.safety import how_many
 from muxgcl.report.figures import PLOTS, Plot
-from muxgcl.report.markup import bullets, document, halves, pairs, section, table, template, text
+from muxgcl.report.markup import (
+    bullets,
+    document,
+    halves,
+    pairs,
+    prose,
+    section,
+    table,
+    template,
+    text,
+)
 from muxgcl.report.node_map import payload
 from muxgcl.report.record import RunRecord
 from muxgcl.report.scores import PROTOCOLS, Score, flatten, judged
 from muxgcl.report.style import inline_svg, styled
 from muxgcl.runs.environment import human_time
 
+ALONE = (  # the scores where no control was measured
+    "Scores",
+    "What the embedding is good for; a dot is the mean over repeats, its bar (±) one standard "
+    "deviation.",
+)
 FLAG = '<span class="flag">optimistic</span>'
 NO_MAP = "the run has no embeddings yet"
-COUNTED = {"nodes": "nodes", "edges": "edges, counted both ways", "features": "features"}
+COUNTED = {"nodes": "node", "edges": "edge", "features": "feature"}
 
 
 def write_report(record: RunRecord, path: str | Path) -> None:
@@ -41,7 +57,7 @@ def _body(record: RunRecord, data: dict[str, Any] | None) -> str:
     parts += [_settings_section(record), _left_out_section(record)]
     shown = ["embedding"] * (data is not None) + [*drawn, "data", "time", "settings"]
     titles = {"embedding": "Map", "data": "Data", "time": "Time and memory", "settings": "Settings"}
-    titles |= {plot.name: plot.title for plot in PLOTS}
+    titles |= {plot.name: _heading(plot, record)[0] for plot in PLOTS}
     links = "".join(f'<a href="#{name}">{titles[name]}</a>' for name in shown)
     return (
         f'<header><button type="button" class="theme" id="theme">Dark</button>'
@@ -76,9 +92,9 @@ def _tiles(record: RunRecord) -> str:
         flag = FLAG if score.optimistic else ""
         tiles.append((str(score), f"{text(score.heading)}: {text(rest)} {flag}", text(beside)))
     if "nodes" in record.data_summary:
+        counts = _counts(record)
         nodes, edges, features = (
-            f"{record.data_summary[name]:,} {words}" if name in record.data_summary else ""
-            for name, words in COUNTED.items()
+            how_many(counts[name], one) if name in counts else "" for name, one in COUNTED.items()
         )
         tiles.append((nodes, edges, features))
     if record.seconds is not None:
@@ -100,7 +116,13 @@ def _verdict(record: RunRecord) -> str:
     if found is None:
         return ""
     sentence = found.sentence[0].upper() + found.sentence[1:]
-    return f'<p class="verdict">{text(sentence)}.</p>'
+    return f'<p class="verdict">{prose(sentence)}.</p>'
+
+
+def _counts(record: RunRecord) -> dict[str, int]:
+    """How many of what; a run folder counts edges both ways, a reader once."""
+    counts = dict(record.data_summary)
+    return counts | {"edges": counts["edges"] // 2} if "edges" in counts else counts
 
 
 def _same(one: Score, two: Score) -> bool:
@@ -111,10 +133,17 @@ def _same(one: Score, two: Score) -> bool:
 
 
 def _figure_section(plot: Plot, record: RunRecord, more: str) -> str:
+    title, reading = _heading(plot, record)
     with styled():
-        drawing = inline_svg(plot.draw(record), plot.name, text(plot.title))
+        drawing = inline_svg(plot.draw(record), plot.name, text(title))
     body = f'<div class="figure">{drawing}</div>'
-    return section(plot.name, plot.title, plot.reading, halves(body, more) if more else body)
+    return section(plot.name, title, reading, halves(body, more) if more else body)
+
+
+def _heading(plot: Plot, record: RunRecord) -> tuple[str, str]:
+    """The title of a figure, and how to read it."""
+    compared = any(score.is_control for score in flatten(record.scores))
+    return ALONE if plot.name == "scores" and not compared else (plot.title, plot.reading)
 
 
 def _map_section(record: RunRecord, data: dict[str, Any]) -> str:
@@ -155,7 +184,7 @@ def score_table(rows: Sequence[tuple[str, Score]]) -> str:
     controls = {text(name) for name, score in rows if score.is_control}
     own = {k for k, line in enumerate(lines) if line[0] not in controls}
     notes = [
-        f"<b>{text(name)}</b>: {text(PROTOCOLS[name])}"
+        f"<b>{text(name)}</b>: {prose(PROTOCOLS[name])}"
         for name in dict.fromkeys(protocol for protocol, _ in measures)
         if name in PROTOCOLS
     ]
@@ -169,8 +198,8 @@ def _counted(repeats: Sequence[int]) -> str:
 
 
 def _data_section(record: RunRecord) -> str:
-    counts = {name: f"{value:,}" for name, value in record.data_summary.items()}
-    notes = bullets(map(text, record.data_notes)) if record.data_notes else "<p>Nothing.</p>"
+    counts = {name: f"{value:,}" for name, value in _counts(record).items()}
+    notes = bullets(map(prose, record.data_notes)) if record.data_notes else "<p>Nothing.</p>"
     body = pairs({"graph": record.dataset, **counts}) + f"<h3>What was done to it</h3>{notes}"
     return section("data", "Data", "", body)
 
@@ -186,7 +215,7 @@ def _run_section(record: RunRecord) -> str:
     body = pairs(facts) if facts else "<p>Not recorded.</p>"
     if record.command:
         body += (
-            '<h3>To have this run again</h3><div class="command">'
+            '<h3>To repeat this run</h3><div class="command">'
             f'<pre id="command">{text(record.command)}</pre>'
             '<button type="button" id="copy">Copy</button></div>'
         )

@@ -11,7 +11,7 @@ import numpy as np
 from muxgcl.evaluate import summarise
 from muxgcl.evaluate.controls import UNTRAINED, control_name
 from muxgcl.evaluate.verdict import PROTOCOLS, split_accuracies
-from muxgcl.report.markup import text
+from muxgcl.report.markup import prose, text
 from muxgcl.report.record import RunRecord
 from muxgcl.report.scores import Score, flatten, judged
 
@@ -84,7 +84,7 @@ def pair_rows(records: Sequence[RunRecord], names: Sequence[str]) -> list[list[s
             ahead = sum(pair > 0 for pair in pairs)
             difference = summarise(pairs)
             figure = f"{difference.mean:+.2f} ± {difference.std:.2f} ({protocol}, n = {len(pairs)})"
-            cells = (name, record.folder, base, figure, f"{ahead} of {len(pairs)}")
+            cells = (name, base, figure, f"{ahead} of {len(pairs)}")
             rows.append([text(cell) for cell in cells])
     return rows
 
@@ -93,7 +93,7 @@ def verdicts(records: Sequence[RunRecord], names: Sequence[str]) -> list[str]:
     """Of each run, whether training paid."""
     found = [judged(record) for record in records]
     return [
-        f"<b>{text(name)}</b>: {text(one.sentence)}."
+        f"<b>{text(name)}</b>: {prose(one.sentence)}."
         for name, one in zip(names, found, strict=True)
         if one is not None
     ]

@@ -54,7 +54,7 @@ def score_panels(rows: Sequence[tuple[str, Score]]) -> Figure:
             axes.annotate(str(score), (1.01, place), fontsize=9.5, color=colour, **beside)
         flag = " (optimistic)" if any(score.optimistic for _, score in panel) else ""
         axes.set_title(short(title, 50) + flag, fontsize=11)
-        axes.set_yticks(range(len(panel)), [short(name, 28) for name, _ in panel])
+        axes.set_yticks(range(len(panel)), short_names([name for name, _ in panel], 28))
         axes.set_ylim(len(panel) - 0.5, -0.5)
         axes.margins(x=0.08)
         axes.xaxis.set_major_locator(MaxNLocator(6))

@@ -31,6 +31,10 @@ class Choice:
     value: Any
     reason: str
 
+    def __str__(self) -> str:
+        equals = " " if self.key == "preset" else " = "
+        return f"{self.key}{equals}{self.value}: {self.reason}"
+
 
 Tried = tuple[float, float, float, str]
 BENCHMARKS = ("cora", "citeseer", "pubmed", "photo", "computers")
@@ -207,8 +211,7 @@ def settings_for(
             that it does not know.
     """
     settings = general(method, leave_out)
-    why = "the best on average over five graphs"
-    choices = [Choice("settings", "the same for every graph", why)]
+    choices = [Choice("preset", "auto", "settings that did best on average over five graphs")]
 
     def change(key: str, value: Any, reason: str) -> None:
         if settings.get(key, value) != value:

@@ -5,6 +5,7 @@ A file of one's own is held by one process. A storage (`tune/shared.py`) is many
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -236,9 +237,17 @@ def check_facts(place: Place, before: Any, facts: Mapping[str, str], advice: str
     if other := [name for name in facts if before.get(name) != facts[name]]:
         name = other[0]
         raise UserError(
-            f"{place} was begun with another {name} ({before.get(name)}); this command asks "
-            f"for {facts[name]}: {advice}"
+            f"{place} was begun with another {name} ({_readable(before.get(name))}); this command "
+            f"asks for {_readable(facts[name])}: {advice}"
         )
+
+
+def _readable(fact: Any) -> str:
+    """Fixed settings as they are typed (`epochs = 20`); other facts as they are."""
+    found = str(fact)
+    if found == "{}":
+        return "none"
+    return re.sub(r"'(\w+)': ", r"\1 = ", found[1:-1]) if found.startswith("{'") else found
 
 
 def counts(trial: Any) -> bool:
