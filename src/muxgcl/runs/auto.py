@@ -180,12 +180,12 @@ def _looks(graph: Graph, hops: int) -> tuple[dict[str, Any], str] | None:
     if signal is not None and signal.silent:
         why = "edges look drawn at random: they go neither with features nor with each other"
         return FOR_SILENCE, why
-    if few_values(graph):
-        alike = neighbours_alike(graph) > BY_CHANCE
-        why = f"a node has fewer than {FEWEST} values, and neighbours are alike in them"
-        return (FOR_FEW_VALUES, why) if alike else None
     found = agreement(graph, hops)
-    if found is None or found[1] <= 0 or (share := found[0] / found[1]) >= NOISY:
+    if found is None:
+        why = f"a node has fewer than {FEWEST} values, and neighbours are alike in them"
+        alike = few_values(graph) and neighbours_alike(graph) > BY_CHANCE
+        return (FOR_FEW_VALUES, why) if alike else None
+    if found[1] <= 0 or (share := found[0] / found[1]) >= NOISY:
         return None
     share = max(share, 0.0)  # chance may put it a little below
     why = f"features look like noise: before hops their halves agree {share:.1%} as far as after"
