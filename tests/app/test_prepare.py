@@ -26,6 +26,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers that ask nobody: here there is one process."""
     monkeypatch.setattr(preparing, "all_succeed", lambda workers: nullcontext())
     monkeypatch.setattr(preparing, "agree", lambda workers, plan: None)
+    monkeypatch.setattr(preparing, "same", lambda workers, asked: None)
     monkeypatch.setattr(preparing, "from_first", lambda workers, work: work())
 
 

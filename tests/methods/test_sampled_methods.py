@@ -145,9 +145,11 @@ def test_progcl_remembers_all_nodes_until_the_switch_and_then_encodes_the_sample
 
 
 def test_progcl_refuses_to_sample_where_it_mixes() -> None:
-    plan = Plan.make("progcl", "quick", overrides={"mode": "mix"}, anchors=2, keys=3)
     with pytest.raises(UserError, match="mode mix has no sampled contrast; mode weight has one"):
-        build(plan, GRAPH)
+        Plan.make("progcl", "quick", overrides={"mode": "mix"}, anchors=2, keys=3)
+    context = Context(sampling=Sampling(2, 3))
+    with pytest.raises(UserError, match="mode mix has no sampled contrast; mode weight has one"):
+        ProGcl(GRAPH, ProGclConfig(mode="mix"), context)
 
 
 @pytest.mark.parametrize("sketch", ["gaussian", "sparse"])
