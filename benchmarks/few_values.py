@@ -2,7 +2,7 @@
 
 Makes graphs of some kinds of `any_graph.py`, trains `mux-hop` on each as `auto` does on a CPU, and
 reads every training out with several weights of scales and features. Appends one JSON line a
-training. Draws are others than those of the table in docs/mux-hop.md.
+training.
 
     python benchmarks/few_values.py --draws 0 1 --record records/few-values.jsonl
 """
