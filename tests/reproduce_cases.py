@@ -43,6 +43,7 @@ GAIN = {
     "no-multiplex": -0.5,
     "inside": -0.75,
     "no-dropout": -1.0,
+    "columns": -1.5,
 }
 READ = {"preset": 0.0, "last": -0.5, "all": -0.25}  # of one training
 UNTRAINED = {"raw": 0.0, "A X": 16.0, "A^2 X": 18.0, "X|AX|A^2X": 17.0}

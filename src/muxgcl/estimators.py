@@ -260,6 +260,7 @@ class MuxGCL(NodeEmbedder):
         activation: str | None = None,
         row_normalize: bool | None = None,
         drop_features: float | None = None,
+        feature_dropout: str | None = None,
         mask_features: tuple[float, float] | None = None,
         drop_edges: tuple[float, float] | None = None,
         fanout: int | None = None,
@@ -307,11 +308,8 @@ class MuxGCL(NodeEmbedder):
         self.weight_decay, self.width, self.hidden = weight_decay, width, hidden
         self.depth, self.layers, self.hops, self.fanout = depth, layers, hops, fanout
         self.norm, self.activation, self.row_normalize = norm, activation, row_normalize
-        self.drop_features, self.mask_features, self.drop_edges = (
-            drop_features,
-            mask_features,
-            drop_edges,
-        )
+        self.drop_features, self.feature_dropout = drop_features, feature_dropout
+        self.mask_features, self.drop_edges = mask_features, drop_edges
         self.dropout, self.zero_bias, self.convolutions = dropout, zero_bias, convolutions
         self.projection, self.projection_out = projection, projection_out
         self.temperature, self.scale_weights = temperature, scale_weights

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 from torch_geometric.data import Data
 
-from muxgcl.augment import clean, dropped
+from muxgcl.augment import Corrupt, both, clean, dropped
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
@@ -70,7 +70,10 @@ def paper_loss(
 @torch.no_grad()
 @pytest.mark.parametrize("anchors", ["last", "all"])
 @pytest.mark.parametrize("affinity", ["deepwalk", "none"])
-def test_the_loss_is_the_papers_over_hops_in_loops(anchors: str, affinity: str) -> None:
+@pytest.mark.parametrize("feature_dropout", ["entries", "columns"])
+def test_the_loss_is_the_papers_over_hops_in_loops(
+    anchors: str, affinity: str, feature_dropout: str
+) -> None:
     graph = double(graph_of())
     method = method_of(
         graph,
@@ -79,6 +82,7 @@ def test_the_loss_is_the_papers_over_hops_in_loops(anchors: str, affinity: str) 
         scale_weights=(0.5, 0.2, 0.3),
         dropout=0,
         drop_features=0.3,
+        feature_dropout=feature_dropout,
         row_normalize=False,
     )
     method.double()
@@ -87,8 +91,15 @@ def test_the_loss_is_the_papers_over_hops_in_loops(anchors: str, affinity: str) 
     with seeded(5):
         got = method.loss(graph)
     with seeded(5):
-        view = dropped(graph, method.cfg.drop_edges, method.cfg.drop_features)
-    nodes = perceptron(method, view.features)
+        if feature_dropout == "entries":
+            view = dropped(graph, method.cfg.drop_edges, method.cfg.drop_features)
+            features = view.features
+        else:
+            view = both(graph, [Corrupt(p, 0.3) for p in method.cfg.drop_edges])
+            assert view.kept_columns is not None
+            assert 0 < float(view.kept_columns.mean()) < 1
+            features = torch.cat([graph.dense_features() * kept for kept in view.kept_columns])
+    nodes = perceptron(method, features)
     projector, scales = method.projector, []
     for _ in range(3):
         hidden = nodes @ projector.first.weight.T + projector.first.bias

@@ -33,13 +33,21 @@ are refreshed from the embedding.
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from muxgcl.affinity import AffinityConfig
-from muxgcl.augment import Corrupt, View, clean, drop_entries, dropped, stacked_propagation
+from muxgcl.augment import (
+    Corrupt,
+    View,
+    both,
+    clean,
+    drop_entries,
+    dropped,
+    stacked_propagation,
+)
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import Sample, Selection, taken
@@ -55,6 +63,8 @@ from muxgcl.nn.readout import Kind, Readout
 from muxgcl.shapes import Candidates, NodeIndex, Nodes, Scalar, Scale
 from muxgcl.sparse import SparseMatrix
 
+FeatureDropout = Literal["entries", "columns"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MuxHopConfig(AffinityConfig):
@@ -68,7 +78,8 @@ class MuxHopConfig(AffinityConfig):
     norm: Norm = "layer"  # at the end of each block of the perceptron
     zero_bias: bool = False  # biases begin at zero: nodes differ from the start
     row_normalize: bool = True  # divide each row of features by its sum
-    drop_features: float = 0.4  # share of single entries, in each view
+    drop_features: float = 0.4  # share of the features, in each view
+    feature_dropout: FeatureDropout = "entries"  # drop single entries, or whole columns
     dropout: float = 0.4  # between the perceptron's blocks
     drop_edges: tuple[float, float] = (0.4, 0.4)  # share of edges dropped, in each view
     fanout: int = 0  # neighbours of a node that a hop of a sampled step looks at; 0: all
@@ -98,6 +109,11 @@ class MuxHopConfig(AffinityConfig):
         for name in ("drop_features", "ema"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
+        if self.feature_dropout not in get_args(FeatureDropout):
+            raise UserError(
+                f"feature_dropout must be one of {', '.join(get_args(FeatureDropout))}, "
+                f"got {self.feature_dropout!r}"
+            )
         for p in self.drop_edges:
             Corrupt(p)  # checks it
 
@@ -162,7 +178,7 @@ class MuxHop(Method):
             scales = self.contrast.scales
             unit = self._finished(self._of_rows(graph, propagation, sample.rows(2), scales))
         else:
-            view = dropped(graph, cfg.drop_edges, cfg.drop_features)
+            view = self._view(graph)
             unit = self.projected(view, self.encoder(view), self.contrast.scales, sample)
         return self.contrast(unit, self.patches, sample)
 
@@ -172,13 +188,21 @@ class MuxHop(Method):
         Of some nodes, if named.
         """
         scaled = self.scaled(graph).directions[0]
-        if nodes is not None:
+        rows = None if nodes is None else torch.cat([nodes, nodes + graph.num_nodes])
+        if rows is not None and self.cfg.feature_dropout == "entries":
             wanted = set(range(self.cfg.hops + 1))
             views = stacked_propagation(scaled, self.cfg.drop_edges)
-            rows = torch.cat([nodes, nodes + graph.num_nodes])
             return [*self._of_rows(scaled, views, rows, wanted, mixed=False).values()]
-        view = dropped(scaled, self.cfg.drop_edges, self.cfg.drop_features)
-        return spread(view.propagation, self.encoder(view), self.cfg.hops)
+        view = self._view(scaled)
+        found = spread(view.propagation, self.encoder(view), self.cfg.hops)
+        return found if rows is None else [table[rows] for table in found]
+
+    def _view(self, graph: Graph) -> View:
+        """Two fresh views of the whole graph, stacked."""
+        cfg = self.cfg
+        if cfg.feature_dropout == "entries":
+            return dropped(graph, cfg.drop_edges, cfg.drop_features)
+        return both(graph, [Corrupt(edges, cfg.drop_features) for edges in cfg.drop_edges])
 
     def projected(
         self, view: View, nodes: Scale, wanted: set[int], sample: Selection | None = None
@@ -220,7 +244,8 @@ class MuxHop(Method):
         return found
 
     def _in_part(self, graph: Graph) -> bool:
-        return in_part(graph.device, 2 * graph.num_nodes, self.encoder.widths)
+        whole = self.cfg.feature_dropout == "columns"
+        return not whole and in_part(graph.device, 2 * graph.num_nodes, self.encoder.widths)
 
     def _finished(self, mixed: dict[int, Scale]) -> dict[int, Nodes]:
         """What follows the projector's first product."""

@@ -31,6 +31,7 @@ CHANGES = {  # what an ablation leaves out or does otherwise
     "no-multiplex": "without the multiplex contrast (scale L against itself)",
     "inside": "network inside the propagation",
     "no-dropout": "without dropout",
+    "columns": "columns of features dropped, not single entries",
 }
 MUX_GCL = "mux-gcl"
 READ_OUT = {  # MUX-GCL's trainings, read out in three ways

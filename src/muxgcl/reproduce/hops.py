@@ -24,7 +24,7 @@ OURS = "mux-hop"
 # (records/hops-first.jsonl) seeds 700 to 704 and splits 7000, earlier rules of `auto` those below
 FIRST_SEED, SPLIT_SEED = 710, 7100
 BASELINES = ("cca-ssg", "ns4gc", "sgrl", "ggd", "signa", "blnn", "mvgrl")
-ABLATION, EXTRA = ("no-affinity", "no-multiplex"), ("inside", "no-dropout")
+ABLATION, EXTRA = ("no-affinity", "no-multiplex"), ("inside", "no-dropout", "columns")
 VARIANTS_OF = {"ablation": ABLATION, "extra": EXTRA}
 UNSEEN = {"auto": LEFT_OUT, "everyday": SAMPLED}  # settings that do not know the graph
 HOP_PARTS = {
@@ -34,7 +34,7 @@ HOP_PARTS = {
     "ablation": "without affinities; without the multiplex contrast",
     "mux-gcl": "MUX-GCL with settings `best`",
     "baselines": "other methods with settings `best`",
-    "extra": "the network inside the propagation; no dropout",
+    "extra": "the network inside the propagation; no dropout; whole columns dropped",
 }
 
 

@@ -60,6 +60,7 @@ LATER = {
     "zero_bias": False,
     "fanout": 0,
     "side_by_side": False,
+    "feature_dropout": "entries",
 }
 # what a variant changes in its method's settings
 VARIANTS: dict[str, Callable[[Any], Overrides]] = {
@@ -75,6 +76,7 @@ VARIANTS: dict[str, Callable[[Any], Overrides]] = {
     "no-multiplex": _last_against_last,
     "inside": lambda cfg: {"convolutions": cfg.depth},
     "no-dropout": lambda cfg: {"drop_features": 0.0, "dropout": 0.0},
+    "columns": lambda cfg: {"feature_dropout": "columns"},
 }
 FILES = {  # where a variant's scores, or another kind of measurement, are kept
     "full": "table1",
