@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from muxgcl.app.budget import Budget, budget
 from muxgcl.app.log import check_log
 from muxgcl.app.observer import Observer
@@ -24,6 +22,7 @@ from muxgcl.runs.fit import reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import Judging, check_scoring, labels_of, too_few_to_score
+from muxgcl.shapes import Array
 from muxgcl.tensors import Tensors
 
 
@@ -47,7 +46,7 @@ class Job:
         return self.budget.plan
 
     @property
-    def labels(self) -> NDArray[Any] | None:
+    def labels(self) -> Array | None:
         """One class a node, where they are to be used."""
         return labels_of(self.judging.data) if self.options.score else None
 
@@ -193,7 +192,7 @@ def _plan(options: RunOptions, source: Source, graph: Graph, workers: Workers | 
     return plan
 
 
-def _searched_elsewhere(preset: str, labels: NDArray[Any] | None) -> str | None:
+def _searched_elsewhere(preset: str, labels: Array | None) -> str | None:
     """A warning where settings were searched by labels of another development half.
 
     `muxgcl tune` writes the hash of the half that its search read into the file of settings.
