@@ -21,7 +21,7 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import PairWeight, contrast
 from muxgcl.kernels.ring import Workers
-from muxgcl.runs import distributed
+from muxgcl.runs import divided
 from muxgcl.runs.fit import Ready, fit, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
@@ -267,7 +267,7 @@ def other_tables(workers: Workers) -> dict[str, Any]:
     """Trainings in which the last worker has other statistics or weights than the first."""
     found: dict[str, Any] = {}
     made = plan("mux-hop", epochs=3, norm="batch")
-    distributed.CHECK_EVERY, before = 2, distributed.CHECK_EVERY
+    divided.CHECK_EVERY, before = 2, divided.CHECK_EVERY
     for what in ("buffers", "parameters"):
         ready = make_ready(made, GRAPH, workers=workers)
 
@@ -281,7 +281,7 @@ def other_tables(workers: Workers) -> dict[str, Any]:
             found[what] = train(ready, on_block=change).embed()
         except UserError as error:
             found[what] = str(error)
-    distributed.CHECK_EVERY = before
+    divided.CHECK_EVERY = before
     return found
 
 

@@ -12,7 +12,8 @@ from muxgcl.app.estimator_folder import Trained
 from muxgcl.app.start_or_resume import graph_facts
 from muxgcl.graph import Graph
 from muxgcl.runs.committee import fit_members, with_output
-from muxgcl.runs.distributed import agree, all_succeed, callers_workers, from_first
+from muxgcl.runs.distributed import all_succeed, callers_workers, from_first
+from muxgcl.runs.divided import agree
 from muxgcl.runs.embedding import collapse_warning
 from muxgcl.runs.environment import limit_threads
 from muxgcl.runs.loop import Epoch

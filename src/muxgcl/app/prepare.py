@@ -17,7 +17,8 @@ from muxgcl.graph import Graph, fingerprint
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import with_output
-from muxgcl.runs.distributed import agree, all_succeed, from_first, same
+from muxgcl.runs.distributed import all_succeed, from_first, same
+from muxgcl.runs.divided import agree
 from muxgcl.runs.fit import reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
