@@ -246,6 +246,7 @@ def mistakes(workers: Workers) -> dict[str, str]:
         "settings": (plan(width=12 if last else 8), GRAPH),
         "seed": (plan(seed=int(last)), GRAPH),
         "backend": (replace(plan(), backend="reference" if last else "chunked"), GRAPH),
+        "members": (replace(plan(), members=2 if last else 1), GRAPH),
         "other anchors": (plan(anchors=12 if last else 11, keys=8), GRAPH),
         "other keys": (plan(anchors=11, keys=9 if last else 8), GRAPH),
         "method": (plan("homogcl"), GRAPH),

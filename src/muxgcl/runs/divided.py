@@ -48,7 +48,7 @@ def check(workers: Workers, plan: Plan, graph: Graph) -> None:
 
 def agree(workers: Workers, plan: Plan) -> None:
     """Raise unless all workers have the same settings."""
-    names = ("method", "seed", "backend", "anchors", "keys")
+    names = ("method", "seed", "members", "backend", "anchors", "keys")
     settings = {name: getattr(plan, name) for name in names}
     settings |= {"train": asdict(plan.train), "settings": asdict(plan.settings)}
     same(workers, {"settings": fingerprint({}, settings)})
