@@ -82,6 +82,7 @@ class MaGcl(Method):
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
     divides: ClassVar = True
+    counted_as: ClassVar = "filters"
     Config: ClassVar = MaGclConfig
 
     def __init__(self, graph: Graph, cfg: MaGclConfig, context: Context) -> None:
