@@ -138,7 +138,8 @@ def _in_part(plan: Plan, graph: Graph, sampled: Sample | None) -> bool:
     if sampled is None or not kind.encodes_sample:
         return False
     if _hops_outside(plan):
-        return in_part(device, 2 * graph.num_nodes, Shape.of(plan, graph).widths[1:])
+        whole = plan.settings.feature_dropout == "columns"  # the columns of all nodes
+        return not whole and in_part(device, 2 * graph.num_nodes, Shape.of(plan, graph).widths[1:])
     return device.type == "cpu"
 
 
