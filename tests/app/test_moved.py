@@ -129,8 +129,8 @@ def test_directions_and_types_are_kept(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").unlink()
     again, _ = graph_of_run(run)
     assert again.tensors["edge_types"] == ["a", "b"]
-    assert graph.kinds is not None
-    assert graph.kinds.directed
+    assert graph.edge_kinds is not None
+    assert graph.edge_kinds.directed
 
 
 def test_scores_of_other_labels_are_never_compared(

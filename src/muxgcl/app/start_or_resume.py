@@ -150,10 +150,10 @@ def graph_facts(graph: Graph, notes: Sequence[str] = (), classes: int = 0) -> di
 
 def kinds_of(graph: Graph) -> dict[str, Any]:
     """Whether edges are directed, and their types, where there is more to say than usual."""
-    if graph.kinds is None:
+    if graph.edge_kinds is None:
         return {}
-    types = {"edge_types": [*graph.kinds.names]} if graph.kinds.names else {}
-    return {"directed": graph.kinds.directed, **types}
+    types = {"edge_types": [*graph.edge_kinds.names]} if graph.edge_kinds.names else {}
+    return {"directed": graph.edge_kinds.directed, **types}
 
 
 def check_kinds(before: Mapping[str, Any], graph: Graph) -> None:

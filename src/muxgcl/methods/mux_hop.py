@@ -128,7 +128,7 @@ class MuxHop(Method):
     divides: ClassVar = True
     counted_as: ClassVar = "perceptron"
     encodes_sample: ClassVar = True
-    kinds: ClassVar = True
+    edge_kinds: ClassVar = True
     Config: ClassVar = MuxHopConfig
     steps: Tensor  # so far, for the average of the weights
 
@@ -256,7 +256,7 @@ class MuxHop(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""
-        if graph.kinds is None:
+        if graph.edge_kinds is None:
             return self.readout(self._read(self.scaled(graph)), graph)
         return torch.cat([*self.embed_blocks(graph)])
 

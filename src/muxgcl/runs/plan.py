@@ -211,7 +211,7 @@ def find_method(name: str) -> type[Method]:
     return METHODS[name]
 
 
-def methods_with(ability: Literal["samples", "kinds", "divides"]) -> str:
+def methods_with(ability: Literal["samples", "edge_kinds", "divides"]) -> str:
     """The names of the methods that can do something, separated by commas."""
     return ", ".join(name for name, kind in METHODS.items() if getattr(kind, ability))
 
@@ -246,10 +246,10 @@ def check_plan(plan: Plan, graph: Graph) -> None:
 
 
 def _check_kinds(plan: Plan, graph: Graph) -> None:
-    if graph.kinds is not None and not find_method(plan.method).kinds:
+    if graph.edge_kinds is not None and not find_method(plan.method).edge_kinds:
         raise UserError(
             f"{plan.method} supports neither directed edges nor types of edges (--directed, "
-            f"--edge-type); {methods_with('kinds')} does"
+            f"--edge-type); {methods_with('edge_kinds')} does"
         )
 
 

@@ -97,8 +97,8 @@ def of_epoch(plan: Plan, graph: Graph) -> Work:
         return _filters(plan, graph, shape)
     encoder = _perceptron if _hops_outside(plan) else _gcn
     work = encoder(plan, graph, shape) + _head(plan, graph, shape)
-    directed = graph.kinds is not None and graph.kinds.directed  # once along, once against
-    return work + replace(work, weights=0.0) if directed else work
+    both_ways = graph.edge_kinds is not None and graph.edge_kinds.directed
+    return work + replace(work, weights=0.0) if both_ways else work
 
 
 def _gcn(plan: Plan, graph: Graph, shape: Shape) -> Work:
@@ -330,7 +330,7 @@ def embedding_width(plan: Plan, graph: Graph) -> int:
     if not hasattr(plan.settings, "readout"):
         return plan.members * shape.widths[-1]
     read = Readout.of(plan.settings, last=shape.last)
-    ways = 2 if graph.kinds is not None and graph.kinds.directed else 1
+    ways = 2 if graph.edge_kinds is not None and graph.edge_kinds.directed else 1
     same = {0} if _hops_outside(plan) and not plan.settings.convolutions else set()
     tables = sum(1 if k in same else ways for k in read.scales)
     beside = ways * bool(read.features) + bool(read.raw)
