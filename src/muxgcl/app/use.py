@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from muxgcl.app.folder_graph import kept_nodes, save_labels
-from muxgcl.app.judge import controls_stage, save_confusion
+from muxgcl.app.judge import controls_stage, same_labels, save_confusion
 from muxgcl.app.new_nodes import columns_of_run, grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions
@@ -237,7 +237,7 @@ def evaluate_run(
             scores, confusion = score(
                 z, loaded.tensors, asked, splits=splits, split_seed=split_seed, clusterings=0
             )
-        changed = not _equal(trained.labels(), labels_of(loaded.tensors))
+        changed = not same_labels(trained.labels(), labels_of(loaded.tensors))
         trained.save_scores(scores, other_labels=changed)
         if changed:
             save_labels(trained, loaded)
@@ -248,10 +248,6 @@ def evaluate_run(
         judged = verdict(plan.method, scores, asdict(plan.settings))
     observer.scores(plan.method, scores, judged)
     return Evaluated(trained.path, plan.method, scores, judged)
-
-
-def _equal(one: Array | None, two: Array | None) -> bool:
-    return np.array_equal(one, two) if one is not None and two is not None else one is two
 
 
 def predict_links(
