@@ -241,6 +241,7 @@ def evaluate_run(
         trained.save_scores(scores, other_labels=changed)
         if changed:
             save_labels(trained, loaded)
+        if changed or "confusion" not in trained.diagnostics():
             save_confusion(trained, confusion)
         if controls and tensors is not None:
             how = Judging(loaded.tensors, asked, splits, split_seed)
