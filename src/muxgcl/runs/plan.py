@@ -33,7 +33,7 @@ FORMER: dict[str, dict[str, Any]] = {
         "fanout": 0,
     }
 }
-# what a plan takes from the table [run] of a run folder's config.toml
+# what of a plan is in the table [run] of a run folder's config.toml
 SCALARS = (
     *("method", "preset", "dataset", "seed", "device", "backend", "capture"),
     *("members", "output_width", "anchors", "keys"),
@@ -180,13 +180,11 @@ class Plan:
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """For config.toml."""
-        names = ["dataset", "method", "preset", "seed", "device", "backend", "capture"]
-        names += ["anchors", "keys"]
-        members = self.members if self.members > 1 else None  # what is None is not written
-        output = {"members": members, "output_width": self.output_width}
+        run = {name: getattr(self, name) for name in SCALARS}
+        run["members"] = self.members if self.members > 1 else None  # what is None is not written
         facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit()}
         return {
-            "run": {name: getattr(self, name) for name in names} | output | facts,
+            "run": run | facts,
             "train": asdict(self.train),
             "method": asdict(self.settings),
             "versions": versions(),
