@@ -125,6 +125,7 @@ class Plan:
         values = {**start, **given}
         followed = _followed(start, given)
         values |= followed
+        # what was switched off keeps its value here, and is dropped below, where nothing has it
         picked = [replace(c, value=followed.get(c.key) or c.value) for c in picked]
         if picked and method in auto.IN_LAYERS and "width" in given and "projection" not in given:
             values["projection"] = values["width"]  # as the reason for it says
