@@ -14,7 +14,7 @@ from muxgcl.app.arguments import OnEpoch, RandomState, as_graph, sample_of, size
 from muxgcl.app.describe import report_runs
 from muxgcl.app.estimator_fit import learn
 from muxgcl.app.estimator_folder import Trained, load_trained, save_trained
-from muxgcl.app.start_or_resume import check_kinds
+from muxgcl.app.graph_facts import check_kinds
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding

@@ -9,7 +9,7 @@ import numpy as np
 from muxgcl.app.arguments import OnEpoch, RandomState, as_graph, draw_seed
 from muxgcl.app.budget import Budget, budget, samples_by_default
 from muxgcl.app.estimator_folder import Trained
-from muxgcl.app.start_or_resume import graph_facts
+from muxgcl.app.graph_facts import graph_facts
 from muxgcl.graph import Graph
 from muxgcl.runs.committee import fit_members, with_output
 from muxgcl.runs.distributed import all_succeed, callers_workers, from_first

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from muxgcl.app.folder_graph import kept_nodes, save_labels
+from muxgcl.app.graph_facts import check_kinds, check_made
 from muxgcl.app.judge import controls_stage, same_labels, save_confusion
 from muxgcl.app.new_nodes import columns_of_run, grown
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions
-from muxgcl.app.source import check_made, flag_of, graph_of_run, relabelled, source_like
-from muxgcl.app.start_or_resume import check_kinds
+from muxgcl.app.source import flag_of, graph_of_run, relabelled, source_like
 from muxgcl.errors import UserError
 from muxgcl.evaluate import Verdict, assign, verdict
 from muxgcl.graph import Graph
