@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from muxgcl.app.observer import Observer
-from muxgcl.app.use import Folder
+from muxgcl.app.options import Folder
 from muxgcl.errors import UserError
 from muxgcl.evaluate import verdict
 from muxgcl.runs.fit import reporting_interrupts
