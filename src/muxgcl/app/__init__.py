@@ -13,7 +13,6 @@ from muxgcl.app.options import LoadOptions, RunOptions
 from muxgcl.app.pipeline import dry_run, run, run_seeds
 from muxgcl.app.result import Result, SeedsResult
 from muxgcl.app.similar import ScoredLinks, neighbours, score_links
-from muxgcl.app.source import Source
 from muxgcl.app.use import Evaluated, cluster_run, evaluate_run, predict_links
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "RunOptions",
     "ScoredLinks",
     "SeedsResult",
-    "Source",
     "cluster_run",
     "dry_run",
     "embed",

@@ -69,17 +69,6 @@ class Job:
         return _folder(self.options, self.source, plan.seed, several=several)
 
 
-def _judging(options: RunOptions, data: Tensors) -> Judging:
-    labelled = options.score and labels_of(data) is not None
-    return Judging(
-        data,
-        options.protocols or ("holdout",),
-        options.splits,
-        options.split_seed,
-        controls=labelled and options.controls is not False,
-    )
-
-
 def _folder(options: RunOptions, source: Source, seed: int, *, several: bool) -> Path:
     if options.out is not None:
         out = Path(options.out)
@@ -131,10 +120,16 @@ def prepare(
             unscored += check_scoring(
                 scored, options.protocols, options.splits, controls=options.controls
             )
-        judging = _judging(options, scored)
+        labelled = options.score and labels_of(scored) is not None
+        judging = Judging(
+            scored,
+            options.protocols or ("holdout",),
+            options.splits,
+            options.split_seed,
+            controls=labelled and options.controls is not False,
+        )
     if workers is not None:
         agree(workers, plan)
-    labelled = options.score and labels_of(scored) is not None
 
     def affordable() -> Budget:
         if options.resume and Run(_folders(options, source, seeds)[0]).exists:
