@@ -156,7 +156,7 @@ def test_a_run_that_goes_on_keeps_the_scores_of_its_embedding_and_labels_alone(
     assert run.scores() == {"link": found["link"]}
     assert "confusion" not in run.diagnostics()
     muxgcl.run(data, replace(again, epochs=3, score=False))
-    assert run.scores() == {}
+    assert run.scores() == run.diagnostics() == {}
 
 
 @pytest.mark.parametrize(

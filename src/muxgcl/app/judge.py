@@ -74,7 +74,7 @@ def unlabelled_scores(z: Tensor, graph: Graph) -> dict[str, Any]:
 
 
 def forget_stale_scores(run: Run, z: Tensor, labels: Array | None) -> None:
-    """Drop scores of another embedding or of other labels, which a run that goes on may have."""
+    """Drop what was said of another embedding, or by other labels, of a run that goes on."""
     if not run.scores_file.is_file():
         return
     try:
@@ -82,13 +82,12 @@ def forget_stale_scores(run: Run, z: Tensor, labels: Array | None) -> None:
         relabelled = not same_labels(run.labels(), labels)
     except UserError:  # none, or damaged ones that are about to be replaced
         same_rows = False
-    if same_rows and not relabelled:
-        return
-    if same_rows:
+    if not same_rows:
+        for file in (run.scores_file, run.diagnostics_file):
+            file.unlink(missing_ok=True)
+    elif relabelled:
         run.save_scores({}, other_labels=True)
-    else:
-        run.scores_file.unlink()
-    save_confusion(run, None)
+        save_confusion(run, None)
 
 
 def same_labels(one: Array | None, two: Array | None) -> bool:
