@@ -25,7 +25,7 @@ from muxgcl.graph import Graph
 from muxgcl.io.files import append_lines
 from muxgcl.kernels import ring
 from muxgcl.kernels.ring import Passing, Workers
-from muxgcl.runs import distributed
+from muxgcl.runs import distributed, divided
 from muxgcl.runs.environment import commit, device_name, versions
 from muxgcl.runs.fit import make_ready
 from muxgcl.runs.loop import Trainer
@@ -87,10 +87,10 @@ def epochs(workers: Workers, nodes: int, width: int, rounds: int, device: str) -
     plan = Plan.make("mux-gcl", "quick", overrides=settings, device=device)
     ready = make_ready(plan, random_graph(nodes), workers=workers)
     assert ready.workers is not None
-    distributed.prepare(ready.workers, ready.method, ready.graph)
+    divided.prepare(ready.workers, ready.method, ready.graph)
     trainer = Trainer(ready.method, ready.graph, plan.train, capture="off", block=1)
-    distributed.start_alike(ready.workers, trainer)
-    trainer.sum_up = partial(distributed.sum_up, ready.workers, ready.method)
+    divided.start_alike(ready.workers, trainer)
+    trainer.sum_up = partial(divided.sum_up, ready.workers, ready.method)
     blocks = trainer.blocks()
     found: dict[str, list[float]] = {way: [] for way in WAYS}
     Early.sent_bytes = 0

@@ -21,7 +21,7 @@ from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.kernels import PairWeight, contrast
 from muxgcl.kernels.ring import Workers
-from muxgcl.runs import distributed
+from muxgcl.runs import divided
 from muxgcl.runs.fit import Ready, fit, make_ready, train
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
@@ -246,6 +246,7 @@ def mistakes(workers: Workers) -> dict[str, str]:
         "settings": (plan(width=12 if last else 8), GRAPH),
         "seed": (plan(seed=int(last)), GRAPH),
         "backend": (replace(plan(), backend="reference" if last else "chunked"), GRAPH),
+        "members": (replace(plan(), members=2 if last else 1), GRAPH),
         "other anchors": (plan(anchors=12 if last else 11, keys=8), GRAPH),
         "other keys": (plan(anchors=11, keys=9 if last else 8), GRAPH),
         "method": (plan("homogcl"), GRAPH),
@@ -267,7 +268,7 @@ def other_tables(workers: Workers) -> dict[str, Any]:
     """Trainings in which the last worker has other statistics or weights than the first."""
     found: dict[str, Any] = {}
     made = plan("mux-hop", epochs=3, norm="batch")
-    distributed.CHECK_EVERY, before = 2, distributed.CHECK_EVERY
+    divided.CHECK_EVERY, before = 2, divided.CHECK_EVERY
     for what in ("buffers", "parameters"):
         ready = make_ready(made, GRAPH, workers=workers)
 
@@ -281,7 +282,7 @@ def other_tables(workers: Workers) -> dict[str, Any]:
             found[what] = train(ready, on_block=change).embed()
         except UserError as error:
             found[what] = str(error)
-    distributed.CHECK_EVERY = before
+    divided.CHECK_EVERY = before
     return found
 
 

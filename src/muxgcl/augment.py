@@ -41,8 +41,8 @@ class View:
         masked = weight * kept[:, :, None]  # [v, f, h]
         if isinstance(self.features, Tensor):
             return self._multiply(masked).flatten(0, 1)
-        product = self.features @ masked.transpose(0, 1).flatten(1)  # [n, v * h]
-        views: Tensor = product.unflatten(1, (len(kept), -1))
+        beside = self.features @ masked.transpose(0, 1).flatten(1)  # [n, v * h]
+        views: Tensor = beside.unflatten(1, (len(kept), -1))
         return views.transpose(0, 1).flatten(0, 1)
 
     def _multiply(self, weight: Float[Tensor, "*v f h"]) -> Float[Tensor, "*v n h"]:

@@ -10,23 +10,22 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muxgcl.app.arguments import OnEpoch, RandomState, as_graph, sample_of
+from muxgcl.app.arguments import OnEpoch, RandomState, as_graph, sample_of, sizes_of
 from muxgcl.app.describe import report_runs
-from muxgcl.app.estimator_fit import Wanted, learn
+from muxgcl.app.estimator_fit import learn
 from muxgcl.app.estimator_folder import Trained, load_trained, save_trained
-from muxgcl.app.start_or_resume import check_kinds
+from muxgcl.app.graph_facts import check_kinds
 from muxgcl.errors import UserError
+from muxgcl.graph import Graph
 from muxgcl.io.load import Encoding
 from muxgcl.io.safety import how_many
+from muxgcl.runs.plan import Plan
 from muxgcl.shapes import Array
 
-ARGUMENTS = {"method", "preset", "params", "members", "output_width", "device", "backend"}
-ARGUMENTS |= {
-    "sample",
-    "random_state",
-    "verbose",
-    "on_epoch",
-}  # of embedders; all others are settings
+ARGUMENTS = {  # of embedders; all others are settings
+    *("method", "preset", "params", "members", "output_width", "sample"),
+    *("device", "backend", "random_state", "verbose", "on_epoch"),
+}
 
 
 class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, which has no types
@@ -106,23 +105,39 @@ class NodeEmbedder(  # type: ignore[call-arg]  # a keyword of scikit-learn's, wh
         In a process group of torch.distributed, all of its processes call this with the same graph
         and train together; each has the result. A method that cannot be divided is trained by each.
         """
-        given = {k: v for k, v in self.get_params(deep=False).items() if k not in ARGUMENTS}
-        overrides = {**(self.params or {}), **{k: v for k, v in given.items() if v is not None}}
-        wanted = Wanted(
-            method=self.method,
-            preset=self.preset,
-            overrides=overrides,
-            members=self.members,
-            output_width=self.output_width,
-            sample=self.sample,
-            device=self.device,
-            backend=self.backend,
+        trained = learn(
+            graph,
+            self._plan,
+            exact=self.sample == 0,
+            given=self._overrides,
             random_state=self.random_state,
             verbose=self.verbose,
             on_epoch=self.on_epoch,
         )
-        self._learned(learn(graph, wanted))  # what is not finite leaves no trace in this estimator
+        self._learned(trained)  # what is not finite leaves no trace in this estimator
         return self
+
+    @property
+    def _overrides(self) -> dict[str, Any]:
+        """Settings that differ from the preset: those that are arguments, and `params`."""
+        given = {k: v for k, v in self.get_params(deep=False).items() if k not in ARGUMENTS}
+        return {**(self.params or {}), **{k: v for k, v in given.items() if v is not None}}
+
+    def _plan(self, graph: Graph, seed: int) -> Plan:
+        anchors, keys = sizes_of(self.sample)
+        return Plan.make(
+            self.method,
+            self.preset,
+            overrides=self._overrides,
+            graph=graph,
+            seed=seed,
+            device=self.device,
+            backend=self.backend,
+            members=self.members,
+            output_width=self.output_width,
+            anchors=anchors,
+            keys=keys,
+        )
 
     def _learned(self, trained: Trained) -> None:
         """Take over what was learned, in `fit` or by an earlier run."""

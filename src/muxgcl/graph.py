@@ -160,6 +160,10 @@ class Kinds:
         named = "edge_types" in data
         return cls(parts, bool(data["directed"]), tuple(data["edge_types"]) if named else ())
 
+    def to(self, device: torch.device | str) -> Self:
+        """The same on another device."""
+        return replace(self, parts=self.parts.to(device))
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -167,7 +171,7 @@ class Graph:
 
     features: Features
     adjacency: Adjacency  # undirected, all types of edges together
-    kinds: "Kinds | None" = None  # directions and types, for a method that looks at them
+    edge_kinds: Kinds | None = None  # directions and types, for a method that looks at them
 
     @cached_property
     def directions(self) -> tuple["Graph", ...]:
@@ -175,14 +179,12 @@ class Graph:
 
         Each propagates over the types of edges apart.
         """
-        if self.kinds is None:
+        if self.edge_kinds is None:
             return (self,)
-        parts, directed, reverse = self.kinds.parts, self.kinds.directed, self.adjacency.reverse
-        each = (parts, parts.index_select(1, reverse)) if directed else (parts,)
-        return tuple(
-            replace(self, adjacency=replace(self.adjacency, parts=p, directed=directed), kinds=None)
-            for p in each
-        )
+        parts, directed = self.edge_kinds.parts, self.edge_kinds.directed
+        ways = (parts, parts.index_select(1, self.adjacency.reverse)) if directed else (parts,)
+        each = (replace(self.adjacency, parts=way, directed=directed) for way in ways)
+        return tuple(replace(self, adjacency=one, edge_kinds=None) for one in each)
 
     @cached_property
     def twice(self) -> Adjacency:
@@ -229,11 +231,11 @@ class Graph:
         """The same graph on another device."""
         values = {name: getattr(self.adjacency, name) for name in Adjacency.__dataclass_fields__}
         moved = {n: v.to(device) if hasattr(v, "to") else v for n, v in values.items()}
-        kinds = (
-            None if self.kinds is None else replace(self.kinds, parts=self.kinds.parts.to(device))
-        )
         return replace(
-            self, features=self.features.to(device), adjacency=Adjacency(**moved), kinds=kinds
+            self,
+            features=self.features.to(device),
+            adjacency=Adjacency(**moved),
+            edge_kinds=None if self.edge_kinds is None else self.edge_kinds.to(device),
         )
 
     @classmethod
@@ -310,8 +312,8 @@ def tensors_of(graph: Graph) -> dict[str, Tensor]:
     adjacency = graph.adjacency
     pattern = {"rowptr": adjacency.rowptr.long(), "col": adjacency.col.long()}
     found = pattern | {"weight": adjacency.weight}
-    if graph.kinds is not None:
-        found["directed" if graph.kinds.directed else "types"] = graph.kinds.parts
+    if graph.edge_kinds is not None:
+        found["directed" if graph.edge_kinds.directed else "types"] = graph.edge_kinds.parts
     if isinstance(graph.features, Tensor):
         return found | {"features": graph.features}
     rows = graph.features.matrix

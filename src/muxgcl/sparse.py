@@ -32,6 +32,12 @@ class Csr:
         """How many rows there are, empty ones included."""
         return len(self.rowptr) - 1
 
+    @property
+    def row(self) -> Int[Tensor, " e"]:
+        """The row of every entry; nothing waits for a GPU."""
+        numbers = torch.arange(self.rows, device=self.col.device)
+        return numbers.repeat_interleave(self.rowptr.diff(), output_size=len(self.col))
+
     def part(self, start: int, stop: int) -> Self:
         """The rows from the first to before the second."""
         ends = self.rowptr[start : stop + 1]
@@ -136,9 +142,8 @@ class SparseMatrix:
         """So many copies, one below the other."""
         rows = self.matrix
         step = torch.arange(copies, device=self.device)[:, None] * rows.rows
-        row = torch.arange(rows.rows, device=self.device).repeat_interleave(rows.rowptr.diff())
         return self.from_entries(
-            (row + step).flatten(),
+            (rows.row + step).flatten(),
             rows.col.repeat(copies),
             rows.value.repeat(copies),
             (copies * rows.rows, rows.columns),

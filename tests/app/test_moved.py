@@ -129,8 +129,8 @@ def test_directions_and_types_are_kept(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").unlink()
     again, _ = graph_of_run(run)
     assert again.tensors["edge_types"] == ["a", "b"]
-    assert graph.kinds is not None
-    assert graph.kinds.directed
+    assert graph.edge_kinds is not None
+    assert graph.edge_kinds.directed
 
 
 def test_scores_of_other_labels_are_never_compared(
@@ -151,6 +151,15 @@ def test_scores_of_other_labels_are_never_compared(
     assert len(Run(run).diagnostics()["confusion"]) == 2 != len(old)
     assert muxgcl.run_info(run)["classes"] == read_run(run).data_summary["classes"] == 2
     assert muxgcl.evaluate_run(run, splits=2).verdict is not None  # the labels given last
+
+
+def test_the_first_confusion_of_a_run_that_was_only_trained_is_kept(tmp_path: Path) -> None:
+    run = Run(muxgcl.run(planted(nodes=60), replace(OPTIONS, out=tmp_path, score=False)).path)
+    muxgcl.evaluate_run(run.path, splits=2, controls=False)
+    first = run.diagnostics()["confusion"]
+    assert sum(map(sum, first)) > 0
+    muxgcl.evaluate_run(run.path, protocols=("holdout-all",), splits=3, controls=False)
+    assert run.diagnostics()["confusion"] == first
 
 
 def test_a_leak_of_labels_given_later_is_pointed_out(files: Path, tmp_path: Path) -> None:

@@ -140,6 +140,25 @@ def test_resume_with_more_epochs_trains_longer(tmp_path: Path) -> None:
         muxgcl.run(data, replace(longer, epochs=3))
 
 
+def test_a_run_that_goes_on_keeps_the_scores_of_its_embedding_and_labels_alone(
+    tmp_path: Path,
+) -> None:
+    data, run = planted(nodes=60), Run(tmp_path / "run")
+    options = replace(OPTIONS, epochs=2, controls=False, out=run.path)
+    muxgcl.run(data, options)
+    found = {"link": {"auc": {"mean": 0.7}}, "public": {"accuracy": {"mean": 70.0}}}
+    run.save_scores(found)
+    again = replace(options, resume=True)
+    muxgcl.run(data, again)  # nothing was left to train: the embedding is the same
+    assert run.scores().keys() == {"holdout", "clustering", "link", "public"}
+    data.y = data.y.roll(1)
+    muxgcl.run(data, replace(again, score=False))
+    assert run.scores() == {"link": found["link"]}
+    assert "confusion" not in run.diagnostics()
+    muxgcl.run(data, replace(again, epochs=3, score=False))
+    assert run.scores() == run.diagnostics() == {}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

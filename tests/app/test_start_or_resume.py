@@ -11,11 +11,10 @@ from stage_cases import OPTIONS, Heard, begun, plan_of, ready_of
 
 import muxgcl
 from muxgcl import RunOptions, UserError
+from muxgcl.app.graph_facts import check_kinds, graph_facts
 from muxgcl.app.source import Source
 from muxgcl.app.start_or_resume import (
     begin,
-    check_kinds,
-    graph_facts,
     observed_so_far,
     refuse_foreign,
     with_original_epochs,

@@ -128,6 +128,17 @@ def test_info_says_how_far_a_run_is(tmp_path: Path) -> None:
     assert not muxgcl.run_info(result.path)["finished"]
 
 
+def test_a_finished_run_that_goes_on_is_not_finished_until_it_has_all_epochs(
+    tmp_path: Path,
+) -> None:
+    run = Run(muxgcl.run(planted(nodes=60), replace(OPTIONS, out=tmp_path, score=False)).path)
+    assert muxgcl.run_info(run.path)["finished"]
+    config = run.config()
+    config["train"]["epochs"] += 1  # as it is while it goes on
+    run.write_config(config)
+    assert not muxgcl.run_info(run.path)["finished"]
+
+
 def test_a_report_is_written_where_asked(tmp_path: Path) -> None:
     data = planted(nodes=60)
     one = muxgcl.run(data, replace(OPTIONS, out=tmp_path / "one"))

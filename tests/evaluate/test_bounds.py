@@ -14,9 +14,8 @@ from muxgcl.evaluate.statistics import Difference, Summary, summarise
 # statistics -------------------------------------------------------------------------------------
 
 
-def test_a_summary_says_how_sure_its_mean_is() -> None:
+def test_a_summary_has_mean_spread_and_count() -> None:
     found = Summary(80.0, 3.0, 9)
-    assert found.standard_error == 1.0
     assert str(found) == "80.00 ± 3.00 (n = 9)"
     assert found.to_dict() == {"mean": 80.0, "std": 3.0, "n": 9}
     assert summarise([4.0]) == Summary(4.0, 0.0, 1)

@@ -56,6 +56,14 @@ def test_nodes_of_one_clique_lie_together() -> None:
     assert cosine[:6, :6].min() > cosine[:6, 6:].max()
 
 
+def test_a_node_whose_edges_weigh_nothing_has_a_row_of_zeros() -> None:
+    edges = torch.tensor([[0, 1, 2], [1, 2, 3]])
+    weight = torch.tensor([1.0, 1.0, 0.0])
+    graph = Graph.from_data(Data(x=torch.ones(4, 1), edge_index=edges, edge_weight=weight))
+    z = trained(Deepwalk, DeepwalkConfig(**SMALL), graph).embed(graph)
+    assert (z != 0).any(1).tolist() == [True, True, True, False]
+
+
 def test_a_node_without_neighbours_has_a_row_of_zeros() -> None:
     z = trained(Deepwalk, DeepwalkConfig(**SMALL), GRAPH).embed(GRAPH)
     assert (z[-3:] == 0).all()

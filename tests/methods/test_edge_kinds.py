@@ -74,14 +74,14 @@ def test_propagations_of_loaded_edges_are_those_of_the_formula(directed: bool) -
     matrices = typed(edges, directed=directed)
     want = np.mean([normalised(matrix) for matrix in matrices.values()], axis=0)
     graph = Graph.from_data(loaded.tensors)
-    assert graph.kinds.names == ("buys", "knows", "sells")
+    assert graph.edge_kinds.names == ("buys", "knows", "sells")
     along, *against = graph.directions
     assert_close(dense(along).double(), torch.from_numpy(want), atol=1e-6, rtol=0)
     assert len(against) == directed
     for other in against:
         assert_close(dense(other).double(), torch.from_numpy(want.T.copy()), atol=1e-6, rtol=0)
     together = sum(np.maximum(matrix, matrix.T) for matrix in matrices.values())
-    plain = dense(replace(graph, kinds=None)).double()
+    plain = dense(replace(graph, edge_kinds=None)).double()
     assert_close(plain, torch.from_numpy(normalised(together)), atol=1e-6, rtol=0)
 
 
@@ -125,7 +125,7 @@ def test_one_type_of_edges_is_none() -> None:
     assert "edge_parts" not in one.tensors
     assert torch.equal(one.tensors.edge_weight, plain.tensors.edge_weight)
     graph = Graph.from_data(plain.tensors)
-    alone = replace(graph, kinds=Kinds(torch.ones(1, len(graph.adjacency.col)), False, ("a",)))
+    alone = replace(graph, edge_kinds=Kinds(torch.ones(1, len(graph.adjacency.col)), False, ("a",)))
     method = method_of(graph)
     assert torch.equal(method.embed(alone), method.embed(graph))
     with seeded(0):
@@ -163,9 +163,11 @@ def test_hidden_links_leave_directions_and_types_as_they_are() -> None:
     graph, hidden = without_links(loaded, share=0.2)
     whole = Graph.from_data(loaded.tensors)
     kept = torch.from_numpy(hidden.kept)
-    assert graph.kinds.directed
+    assert graph.edge_kinds.directed
     apart, all_apart = ~graph.adjacency.loop, ~whole.adjacency.loop
-    assert torch.equal(graph.kinds.parts[:, apart], whole.kinds.parts[:, all_apart][:, kept])
+    assert torch.equal(
+        graph.edge_kinds.parts[:, apart], whole.edge_kinds.parts[:, all_apart][:, kept]
+    )
 
 
 def test_networkx_and_files_give_the_same_kinds(tmp_path: Path) -> None:
@@ -222,7 +224,7 @@ def test_every_other_method_says_that_it_knows_no_directions(method: str) -> Non
     loaded = load((listing(), FEATURES), directed=True)
     embedder = NodeEmbedder(method, preset="quick", epochs=1)
     if method == "mux-hop":
-        assert METHODS[method].kinds
+        assert METHODS[method].edge_kinds
         return
     with pytest.raises(UserError, match=f"^{method} supports neither directed .*; mux-hop does$"):
         embedder.fit(loaded)

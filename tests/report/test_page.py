@@ -229,6 +229,20 @@ def test_a_page_is_called_by_its_folder(tmp_path: Path) -> None:
 # comparison ------------------------------------------------------------------------------------
 
 
+def test_a_comparison_tells_the_size_of_a_sample_from_the_scales_that_are_anchors(
+    tmp_path: Path,
+) -> None:
+    records = [
+        bare_record(settings={"run": {"anchors": size}, "method": {"anchors": "all"}})
+        for size in (512, 1024)
+    ]
+    compare(records, tmp_path / "both.html")
+    differ = Page(tmp_path / "both.html").sections["differences"]
+    assert "anchors of a step" in differ
+    assert "512" in differ
+    assert "1024" in differ
+
+
 def test_a_comparison_shows_all_runs_and_only_what_differs(tmp_path: Path) -> None:
     other = run_record(
         seed=1,

@@ -10,7 +10,7 @@ from reproduce_cases import SMALL, fill
 
 from muxgcl.reproduce.check import HALVES, doubts, is_this_repositorys, search_doubts
 from muxgcl.reproduce.job import settings_hash
-from muxgcl.reproduce.other_records import KINDS, other_doubts, unknown_files
+from muxgcl.reproduce.other_records import LINE_KINDS, other_doubts, unknown_files
 from muxgcl.reproduce.records import RecordStore, _stated, digest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,7 +184,7 @@ def test_our_own_records_leave_no_doubt() -> None:
     assert list(other_doubts(folder)) == []
     assert list(search_doubts(folder, RecordStore(folder).lines())) == []
     assert unknown_files(folder) == []
-    for name, kinds in KINDS.items():
+    for name, kinds in LINE_KINDS.items():
         if (path := folder / f"{name}.jsonl").is_file():
             rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
             assert {row["kind"] for row in rows} <= set(kinds)

@@ -240,6 +240,16 @@ def test_products_of_mux_hop_are_counted_as_torch_counts_them(
     )  # the draw of the sample is another one
 
 
+def test_a_sample_with_whole_columns_dropped_is_counted_as_the_whole_graph_that_it_encodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph, made = GRAPHS["dense"], hop(feature_dropout="columns", anchors=50, keys=50)
+    want = counted(made, graph, monkeypatch)
+    work, shape = of_epoch(made, graph), Shape.of(made, graph)
+    found = work.flops + work.pairs * (2 * 2 * shape.projection[1] + 2 * shape.affinity / 4)
+    assert found == pytest.approx(want, rel=0.15)
+
+
 def test_counts_of_grace_are_those_of_its_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = GRAPHS["dense"]
     want = counted(plan("grace"), graph, monkeypatch)

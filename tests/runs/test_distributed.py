@@ -127,7 +127,7 @@ def test_mistakes_are_one_line_on_every_worker(found: Any) -> None:
     for worker in found[1][:3]:
         told = worker["mistakes"]
         assert told["graph"] == "worker 2 has other graph than worker 0"
-        for name in ("settings", "seed", "backend", "other anchors", "other keys"):
+        for name in ("settings", "seed", "backend", "members", "other anchors", "other keys"):
             assert told[name] == "worker 2 has other settings than worker 0"
         assert told["method"].startswith("homogcl cannot be divided among workers; these can: mux")
         assert told["anchors"] == "there are 3 workers for 2 anchors: start fewer"

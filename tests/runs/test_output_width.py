@@ -78,7 +78,7 @@ def test_a_directed_graph_has_the_default_width(monkeypatch: pytest.MonkeyPatch)
     edges = [(i, (i * 7 + 1) % 30) for i in range(30)]
     graph = Graph.from_data(muxgcl.load(edges, features=np.eye(30), directed=True).tensors)
     plan = Plan.make("mux-hop", "quick", "toy", {"width": 8, "readout_raw": 0.0}, device="cpu")
-    undirected = replace(graph, kinds=None)
+    undirected = replace(graph, edge_kinds=None)
     monkeypatch.setattr(committee, "WIDTH", embedding_width(plan, undirected))
     assert with_output(plan, undirected).output_width is None
     assert with_output(plan, graph).output_width == committee.WIDTH

@@ -213,7 +213,7 @@ def test_kinds_of_edges_are_refused_by_methods_that_do_not_look_at_them() -> Non
     edges = data.edge_index.shape[1]
     data.update({"edge_parts": data.x.new_ones(1, edges), "directed": True})
     graph = Graph.from_data(data)
-    assert graph.kinds is not None
+    assert graph.edge_kinds is not None
     for refuse in (check_plan, build):
         with pytest.raises(UserError, match="grace supports neither directed edges nor types"):
             refuse(plan_of(settings=SMALL), graph)

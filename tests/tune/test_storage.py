@@ -1,6 +1,7 @@
 """The storage of a shared search: foreign, damaged or read-only, it is named and left alone."""
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,28 @@ def test_a_journal_that_a_kill_or_a_full_disk_cut_short_is_gone_on_with(
         found = search(str(file), Hill(), 3)
         assert len(found.tried) == 3
         assert all(line.endswith(b"}\n") for line in file.read_bytes().splitlines(keepends=True))
+
+
+def test_a_storage_that_is_away_for_a_moment_does_not_end_the_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shared, "BEAT", 0.001)
+    monkeypatch.setattr(shared, "GRACE", 0.003)
+    signs, heard = list[str](), threading.Event()
+
+    class Trial:
+        def set_user_attr(self, name: str, sign: str) -> None:
+            signs.append(sign)
+            if len(signs) in (10, 14):
+                raise StorageInternalError("locked")
+            if len(signs) == 16:
+                heard.set()
+
+    worker = shared.Shared(None)  # type: ignore[arg-type]
+    worker._begin_to_beat(Trial())
+    assert heard.wait(60)
+    worker._end()
+    assert len({*signs}) == len(signs)  # each is another sign of life
 
 
 def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:

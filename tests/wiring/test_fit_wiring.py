@@ -269,7 +269,7 @@ def test_workers_are_given_the_sample_and_a_device_and_the_plan_keeps_its_captur
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(fitting.distributed, "check", lambda *given: asked.append(given))
+    monkeypatch.setattr(fitting.divided, "check", lambda *given: asked.append(given))
     monkeypatch.setattr(fitting.distributed, "place", lambda device: "cpu")
     waited: list[Any] = []
 
@@ -304,15 +304,18 @@ def test_workers_begin_alike_and_agree_after_every_epoch(
     calls: list[Any] = []
     answers = [0, 15]
     workers = Workers(0, 1)
-    fake = SimpleNamespace(
+    together = SimpleNamespace(
         all_succeed=lambda w: nullcontext(),
+        largest=lambda w, number: (calls.append(("largest", number)), answers.pop(0))[1],
+    )
+    shared = SimpleNamespace(
         prepare=lambda w, method, graph: (calls.append("prepare"), method.prepare(graph)),
         start_alike=lambda w, trainer: calls.append(("alike", trainer.epoch)),
         sum_up=lambda w, method, values: (calls.append("sum"), 2 * values)[1],
-        largest=lambda w, number: (calls.append(("largest", number)), answers.pop(0))[1],
         check_weights=lambda w, trainer: calls.append(("check", trainer.epoch)),
     )
-    monkeypatch.setattr(fitting, "distributed", fake)
+    monkeypatch.setattr(fitting, "distributed", together)
+    monkeypatch.setattr(fitting, "divided", shared)
     ready = replace(make_ready(plan_of(epochs=4), graph), workers=workers)
     alone: list[Epoch] = []
     train(make_ready(plan_of(epochs=1), graph), on_block=alone.extend)

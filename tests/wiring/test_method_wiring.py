@@ -85,6 +85,7 @@ def test_a_default_changes_on_purpose_alone() -> None:
         "zero_bias": False,
         "row_normalize": True,
         "drop_features": 0.4,
+        "feature_dropout": "entries",
         "dropout": 0.4,
         "drop_edges": (0.4, 0.4),
         "fanout": 0,

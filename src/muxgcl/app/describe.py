@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from muxgcl.app.observer import Observer
-from muxgcl.app.use import Folder
+from muxgcl.app.options import Folder
 from muxgcl.errors import UserError
 from muxgcl.evaluate import verdict
 from muxgcl.runs.fit import reporting_interrupts
@@ -77,6 +77,7 @@ def run_info(run: Folder) -> dict[str, Any]:
     facts, data = tables["run"], tables.get("data", {})
     lines = folder.metrics()
     epochs = int(tables.get("train", {}).get("epochs", 0))
+    done = int(lines[-1]["epoch"]) if lines else 0
     scores = folder.scores()
     judged = verdict(str(facts.get("method")), scores, tables.get("method"))
     return {
@@ -93,9 +94,10 @@ def run_info(run: Folder) -> dict[str, Any]:
         "features": data.get("features"),
         "classes": _classes(folder) or data.get("classes", 0),
         "epochs": epochs,
-        "epochs_done": int(lines[-1]["epoch"]) if lines else 0,
+        "epochs_done": done,
         "loss": lines[-1]["loss"] if lines else None,
-        "finished": folder.embeddings_file.is_file(),
+        # a run that goes on beyond its first end has the embeddings of that one
+        "finished": folder.embeddings_file.is_file() and done in (0, epochs),
         "settings": {**tables.get("train", {}), **tables.get("method", {})},
         "files": sorted(p.name for p in folder.path.iterdir() if not p.name.startswith(".")),
         "command": facts.get("command"),

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from muxgcl.errors import UserError
@@ -17,11 +16,10 @@ from muxgcl.io.load import MASKS, Loaded
 from muxgcl.runs.contents import COLUMN
 from muxgcl.runs.folder import Run
 from muxgcl.runs.scoring import labels_of
+from muxgcl.shapes import Array
 from muxgcl.tensors import Tensors
 
 LARGEST = 64 << 20  # bytes of features and edges that are kept
-
-Array = NDArray[Any]
 
 
 def save_nodes(run: Run, loaded: Loaded) -> None:
@@ -121,7 +119,7 @@ def with_kept_labels(run: Run, loaded: Loaded) -> Loaded:
     return with_labels(loaded, y.astype(np.int64), names)
 
 
-def with_labels(loaded: Loaded, y: NDArray[np.int64], names: list[str] | None) -> Loaded:
+def with_labels(loaded: Loaded, y: Array, names: list[str] | None) -> Loaded:
     """A graph with other classes, -1 for none."""
     tensors = copy(loaded.tensors)
     tensors.y = torch.from_numpy(y)

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from muxgcl.app.observer import Observer
@@ -19,6 +20,7 @@ from muxgcl.runs.heap import give_back
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scipy_tables import edges_of
 from muxgcl.runs.scoring import Judging, labels_of, score
+from muxgcl.shapes import Array
 
 CONTROLS = 6  # at most
 
@@ -69,6 +71,28 @@ def unlabelled_scores(z: Tensor, graph: Graph) -> dict[str, Any]:
     if found is None:
         return {}
     return {"no labels": {name: {"mean": value} for name, value in found.to_dict().items()}}
+
+
+def forget_stale_scores(run: Run, z: Tensor, labels: Array | None) -> None:
+    """Drop what was said of another embedding, or by other labels, of a run that goes on."""
+    if not run.scores_file.is_file():
+        return
+    try:
+        same_rows = np.array_equal(run.embeddings()[1], z.numpy())
+        relabelled = not same_labels(run.labels(), labels)
+    except UserError:  # none, or damaged ones that are about to be replaced
+        same_rows = False
+    if not same_rows:
+        for file in (run.scores_file, run.diagnostics_file):
+            file.unlink(missing_ok=True)
+    elif relabelled:
+        run.save_scores({}, other_labels=True)
+        save_confusion(run, None)
+
+
+def same_labels(one: Array | None, two: Array | None) -> bool:
+    """Whether labels are the same, or absent in both."""
+    return np.array_equal(one, two) if one is not None and two is not None else one is two
 
 
 def save_confusion(run: Run, confusion: Any) -> None:

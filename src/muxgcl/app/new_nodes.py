@@ -23,6 +23,7 @@ from muxgcl.io.safety import how_many, quoted
 from muxgcl.io.sources import read_graph, read_nodes
 from muxgcl.io.structure import NAMES, with_structure
 from muxgcl.runs.held_out import made_from_edges, without_structure
+from muxgcl.shapes import Array
 from muxgcl.tensors import Tensors
 
 
@@ -31,7 +32,7 @@ class Grown:
     """A graph with its new nodes behind the old ones."""
 
     tensors: Tensors
-    ids: np.ndarray[Any, np.dtype[Any]]  # of the new nodes
+    ids: Array  # of the new nodes
     notes: list[str]
 
 

@@ -10,6 +10,8 @@ from muxgcl.kernels import Backend
 from muxgcl.runs.loop import Capture
 from muxgcl.runs.scoring import Protocol
 
+Folder = Path | str  # a folder, or a file, as a user names it
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from muxgcl.app.budget import Budget
 from muxgcl.app.folder_graph import save_encoding, save_graph, save_nodes
-from muxgcl.app.judge import controls_stage, report_stage, score_stage
+from muxgcl.app.judge import controls_stage, forget_stale_scores, report_stage, score_stage
 from muxgcl.app.members import members_stage, paper_protocol, ready_for, train_beside
 from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
@@ -38,6 +38,7 @@ from muxgcl.runs.embedding import collapse_warning
 from muxgcl.runs.fit import Fitted, Ready, reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
+from muxgcl.runs.scoring import labels_of
 
 
 def run(
@@ -197,6 +198,7 @@ def _run_one(
         )
         if (warning := collapse_warning(z)) is not None:
             observer.note(warning)
+        forget_stale_scores(run, z, labels_of(job.loaded.tensors))
         save_stage(run, job.loaded, z, keep_graph=not job.source.is_dataset)
         observer.wrote("embeddings", run.embeddings_file)
         scores = _score(job, plan, run, fitted, z, paper) if options.score else {}

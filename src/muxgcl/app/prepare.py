@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from muxgcl.app.budget import Budget, budget
 from muxgcl.app.log import check_log
 from muxgcl.app.observer import Observer
@@ -19,11 +17,13 @@ from muxgcl.graph import Graph, fingerprint
 from muxgcl.io.load import Loaded
 from muxgcl.kernels.ring import Workers
 from muxgcl.runs.committee import with_output
-from muxgcl.runs.distributed import agree, all_succeed, from_first, same
+from muxgcl.runs.distributed import all_succeed, from_first, same
+from muxgcl.runs.divided import agree
 from muxgcl.runs.fit import reporting_interrupts
 from muxgcl.runs.folder import Run
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import Judging, check_scoring, labels_of, too_few_to_score
+from muxgcl.shapes import Array
 from muxgcl.tensors import Tensors
 
 
@@ -47,7 +47,7 @@ class Job:
         return self.budget.plan
 
     @property
-    def labels(self) -> NDArray[Any] | None:
+    def labels(self) -> Array | None:
         """One class a node, where they are to be used."""
         return labels_of(self.judging.data) if self.options.score else None
 
@@ -67,17 +67,6 @@ class Job:
     def folder(self, plan: Plan, *, several: bool = False) -> Path:
         """Where a run is kept; by default under a name that says what it is."""
         return _folder(self.options, self.source, plan.seed, several=several)
-
-
-def _judging(options: RunOptions, data: Tensors) -> Judging:
-    labelled = options.score and labels_of(data) is not None
-    return Judging(
-        data,
-        options.protocols or ("holdout",),
-        options.splits,
-        options.split_seed,
-        controls=labelled and options.controls is not False,
-    )
 
 
 def _folder(options: RunOptions, source: Source, seed: int, *, several: bool) -> Path:
@@ -131,10 +120,16 @@ def prepare(
             unscored += check_scoring(
                 scored, options.protocols, options.splits, controls=options.controls
             )
-        judging = _judging(options, scored)
+        labelled = options.score and labels_of(scored) is not None
+        judging = Judging(
+            scored,
+            options.protocols or ("holdout",),
+            options.splits,
+            options.split_seed,
+            controls=labelled and options.controls is not False,
+        )
     if workers is not None:
         agree(workers, plan)
-    labelled = options.score and labels_of(scored) is not None
 
     def affordable() -> Budget:
         if options.resume and Run(_folders(options, source, seeds)[0]).exists:
@@ -193,7 +188,7 @@ def _plan(options: RunOptions, source: Source, graph: Graph, workers: Workers | 
     return plan
 
 
-def _searched_elsewhere(preset: str, labels: NDArray[Any] | None) -> str | None:
+def _searched_elsewhere(preset: str, labels: Array | None) -> str | None:
     """A warning where settings were searched by labels of another development half.
 
     `muxgcl tune` writes the hash of the half that its search read into the file of settings.

@@ -6,11 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from muxgcl.evaluate import Verdict, summarise, verdict
 from muxgcl.runs.plan import Plan
 from muxgcl.runs.scoring import summaries
+from muxgcl.shapes import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,8 +33,8 @@ class Result:
 
     path: Path
     plan: Plan
-    ids: NDArray[Any]
-    embedding: NDArray[Any]
+    ids: Array
+    embedding: Array
     scores: dict[str, Any]
     verdict: Verdict | None
     loss: float | None

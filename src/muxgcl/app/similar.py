@@ -18,6 +18,7 @@ from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.save import harmless, write_csv
 from muxgcl.io.sources import read_graph
 from muxgcl.runs.folder import Run
+from muxgcl.shapes import Array
 
 PAIRS = 4_096  # that are scored at once
 
@@ -55,9 +56,9 @@ def neighbours(
 class ScoredLinks:
     """Pairs of nodes and the cosine of their embeddings, in the order they came."""
 
-    source: np.ndarray[Any, np.dtype[Any]]
-    target: np.ndarray[Any, np.dtype[Any]]
-    score: np.ndarray[Any, np.dtype[np.float64]]
+    source: Array
+    target: Array
+    score: Array
     path: Path | None  # of the file that was written
 
 

@@ -1,6 +1,5 @@
 """Where a graph comes from: a dataset's name, a user's files, or an object in memory."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from muxgcl.app.folder_graph import kept_graph, with_kept_labels, with_labels
+from muxgcl.app.graph_facts import check_made, other_graph
 from muxgcl.app.options import LoadOptions
 from muxgcl.errors import UserError, unknown_name
 from muxgcl.graph import Graph, graph_fingerprint
@@ -19,14 +19,9 @@ from muxgcl.io.load import Encoding, Loaded, load
 from muxgcl.io.nodes import NodeTable, about_numbers, classes, joined_labels, no_numbers
 from muxgcl.io.roles import NodeColumns
 from muxgcl.io.sources import read_nodes
-from muxgcl.io.structure import NAMES
 from muxgcl.runs.folder import Run
 from muxgcl.tensors import Tensors
 
-MADE = re.compile(  # a note; older run folders have the second form
-    r"made from the edges \((\d+) of degree, (\d+) of position\)"
-    r"|(\d+) bins of degree and (\d+) of position made from edges"
-)
 FLAGS = {  # of options that are not called like theirs
     "source_column": "--source",
     "target_column": "--target",
@@ -204,17 +199,6 @@ def graph_of_run(
     return loaded, tensors
 
 
-def check_made(run: Run) -> None:
-    """Refuse a run whose features were made from edges in another way than is done here."""
-    for note in run.config().get("data", {}).get("notes", []):
-        found = MADE.search(note)
-        if found and (made := sum(int(part) for part in found.groups() if part)) != len(NAMES):
-            raise UserError(
-                f"{run.path}: its {made} features from edges were made by another version, and "
-                f"this one makes {len(NAMES)}: train it again"
-            )
-
-
 def _again(run: Run) -> str:
     return f"give the graph again, as in `muxgcl evaluate {run.path} GRAPH --features FILE`"
 
@@ -229,21 +213,6 @@ def _own_source(run: Run, tables: Mapping[str, Any], options: LoadOptions) -> So
     if gone := [file for file in files if not Path(file).exists()]:
         raise UserError(f"{run.path} was trained on {gone[0]}, which is gone: {_again(run)}")
     return source
-
-
-def other_graph(before: Mapping[str, Any], graph: Graph) -> str:
-    """In which counts a graph differs from the one that config.toml tells of."""
-    now = {
-        "nodes": graph.num_nodes,
-        "edges": len(graph.adjacency.col) - graph.num_nodes,
-        "features": graph.num_features,
-    }
-    differ = [
-        f"{count:,} {name} instead of {before[name]:,}"
-        for name, count in now.items()
-        if before.get(name, count) != count
-    ]
-    return ", ".join(differ) or "as many nodes, edges and features, but other ones"
 
 
 def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:

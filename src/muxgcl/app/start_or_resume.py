@@ -2,15 +2,16 @@
 
 import json
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from muxgcl.app.source import Source, check_made, other_graph
+from muxgcl.app.graph_facts import check_made, graph_facts, other_graph
+from muxgcl.app.source import Source
 from muxgcl.errors import UserError
-from muxgcl.graph import Graph, graph_fingerprint
+from muxgcl.graph import graph_fingerprint
 from muxgcl.io.load import Loaded
 from muxgcl.runs.auto import brought, of_sample
 from muxgcl.runs.checkpoint import checkpoint_of
@@ -133,44 +134,6 @@ def begin(
         return [], start
     start()
     return [f"no run in {run.path} to go on with: a new one begins"] if resume else [], None
-
-
-def graph_facts(graph: Graph, notes: Sequence[str] = (), classes: int = 0) -> dict[str, Any]:
-    """The facts on a graph that config.toml holds."""
-    return {
-        "nodes": graph.num_nodes,
-        "edges": len(graph.adjacency.col) - graph.num_nodes,
-        "features": graph.num_features,
-        "classes": classes,
-        **kinds_of(graph),
-        "fingerprint": graph_fingerprint(graph),
-        "notes": [*notes],
-    }
-
-
-def kinds_of(graph: Graph) -> dict[str, Any]:
-    """Whether edges are directed, and their types, where there is more to say than usual."""
-    if graph.kinds is None:
-        return {}
-    types = {"edge_types": [*graph.kinds.names]} if graph.kinds.names else {}
-    return {"directed": graph.kinds.directed, **types}
-
-
-def check_kinds(before: Mapping[str, Any], graph: Graph) -> None:
-    """Refuse a graph whose edges are of other kinds than those that were trained on."""
-    now = kinds_of(graph)
-    for name, none, what in (("directed", False, "directed edges"), ("edge_types", [], "types")):
-        trained, here = before.get(name, none), now.get(name, none)
-        if trained != here:
-            raise UserError(
-                f"trained on {_shown(what, trained)}, this graph has {_shown(what, here)}"
-            )
-
-
-def _shown(what: str, value: bool | list[str]) -> str:
-    if isinstance(value, list):
-        return f"{what} of edges {', '.join(value)}" if value else "one type of edges"
-    return what if value else "undirected edges"
 
 
 def _where(ready: Ready) -> dict[str, str]:

@@ -29,7 +29,7 @@ COUNTS = ("nodes", "edges", "features", "classes")
 LINK = re.compile(r", https://\S+")
 
 
-class Kind(StrEnum):
+class Model(StrEnum):
     """Models of graphs."""
 
     sbm = "sbm"
@@ -107,7 +107,7 @@ def list_datasets(
 @datasets.command()
 def make(
     kind: Annotated[
-        Kind, typer.Argument(help="sbm: a degree-corrected block model with words as features.")
+        Model, typer.Argument(help="sbm: a degree-corrected block model with words as features.")
     ],
     out: Annotated[Path, typer.Option("--out", help="A new folder for the graph.")],
     nodes: Annotated[int, typer.Option(help="How many nodes.")] = DEFAULT.nodes,

@@ -168,7 +168,7 @@ def _bar(jobs: list[Job]) -> Iterator[Any]:
         task = bar.add_task("running", total=sum(map(_work, jobs)))
 
         def advance(job: Job, record: Record) -> None:
-            console.print(f"recorded {job.title}{_headline(job, record)}")
+            console.print(f"recorded {job.title}{_headline(record)}")
             bar.advance(task, _work(job))
 
         yield advance
@@ -179,11 +179,9 @@ def _work(job: Job) -> float:
     return (epochs + 10) * DATASETS[job.dataset].nodes
 
 
-def _headline(job: Job, record: Record) -> str:
-    result, speed = (
-        record["result"],
-        f"{record['epoch_ms']:.3g} ms/epoch, {record['seconds']:.0f} s",
-    )
+def _headline(record: Record) -> str:
+    result = record["result"]
+    speed = f"{record['epoch_ms']:.3g} ms/epoch, {record['seconds']:.0f} s"
     tables = result.get("tables") or ({"": result} if "accuracy" in result else {})
     means = [
         f"{name} {sum(table['accuracy']) / len(table['accuracy']):.2f} %".strip()

@@ -29,11 +29,6 @@ class Summary:
     std: float
     n: int
 
-    @property
-    def standard_error(self) -> float:
-        """Deviation of the mean itself, were the repeats independent."""
-        return self.std / self.n**0.5
-
     def to_dict(self) -> dict[str, float]:
         """For JSON."""
         return asdict(self)

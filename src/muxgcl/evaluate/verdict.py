@@ -25,11 +25,7 @@ from muxgcl.evaluate.statistics import FEWEST, Summary, paired_difference, summa
 DEVELOPMENT = "development"  # of a search: splits of the development half
 # in the order in which they are looked for
 PROTOCOLS = ("holdout", "holdout-all", "public", DEVELOPMENT)
-WITHOUT_TRAINING = (
-    "raw",
-    "sgc",
-    "random-gcn",
-)  # methods of the registry that are controls themselves
+WITHOUT_TRAINING = ("raw", "sgc", "random-gcn")  # methods that are controls themselves
 METHOD_OF = {  # options of `muxgcl run` that make a control; the others have none
     RAW: "--method raw",
     ONE_HOP: "--method sgc --set steps=1",

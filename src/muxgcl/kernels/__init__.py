@@ -130,7 +130,6 @@ __all__ = [
     "Backend",
     "Chooser",
     "Exponential",
-    "Ids",
     "LogGap",
     "PairFunction",
     "PairWeight",

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 from jaxtyping import Int
 from torch import Tensor, nn
@@ -56,7 +56,9 @@ class Method(nn.Module, ABC):
     inductive: ClassVar[bool] = True  # can embed a graph it was not trained on
     samples: ClassVar[bool] = False  # its contrast can be over a sample of the nodes
     divides: ClassVar[bool] = False  # and be divided among workers
-    kinds: ClassVar[bool] = False  # looks at directions and types of edges
+    edge_kinds: ClassVar[bool] = False  # looks at directions and types of edges
+    counted_as: ClassVar[Literal["gcn", "perceptron", "filters"] | None] = None  # by runs/work.py
+    encodes_sample: ClassVar[bool] = False  # what a sample depends on alone, where that is less
     trainable: ClassVar[bool] = True  # has something to train; if not, its loss has no terms
     capturable: bool = True  # the step can do without host-side decisions
     static: bool = False  # and does, even where a look at the data would save work

@@ -99,8 +99,7 @@ class Deepwalk(Method):
     def embed(self, graph: Graph) -> Nodes:
         """The table; of the training graph alone."""
         self._check(self.graph_key, key_of(graph))
-        linked = graph.adjacency.rowptr.diff() > 1  # every node has a loop
-        return self.model.table * linked[:, None]
+        return self.model.table * (self.walk_graph(graph).degree > 0)[:, None]
 
     def _check_loaded(self, _: Any, state: Mapping[str, Tensor], *rest: Any) -> None:
         self._check(state["graph_key"], self.graph_key)

@@ -47,6 +47,8 @@ class Gca(Method):
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
     divides: ClassVar = True
+    counted_as: ClassVar = "gcn"
+    encodes_sample: ClassVar = True
     Config: ClassVar = GcaConfig
 
     def __init__(self, graph: Graph, cfg: GcaConfig, context: Context) -> None:

@@ -38,6 +38,8 @@ class Grace(Method):
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
     divides: ClassVar = True
+    counted_as: ClassVar = "gcn"
+    encodes_sample: ClassVar = True
     Config: ClassVar = GraceConfig
 
     def __init__(self, graph: Graph, cfg: GraceConfig, context: Context) -> None:

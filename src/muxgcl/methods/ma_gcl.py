@@ -82,6 +82,7 @@ class MaGcl(Method):
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
     divides: ClassVar = True
+    counted_as: ClassVar = "filters"
     Config: ClassVar = MaGclConfig
 
     def __init__(self, graph: Graph, cfg: MaGclConfig, context: Context) -> None:
@@ -168,6 +169,4 @@ def toward(propagation: SparseMatrix, loops: PerEdge, way: Scalar) -> SparseMatr
 
 def loops_of(rows: Csr) -> PerEdge:
     """1 for each entry on the diagonal, 0 for the others."""
-    node = torch.arange(rows.rows, device=rows.col.device)
-    row = node.repeat_interleave(rows.rowptr.diff(), output_size=len(rows.col))
-    return (row == rows.col).to(rows.value.dtype)
+    return (rows.row == rows.col).to(rows.value.dtype)

@@ -56,6 +56,8 @@ class MuxGcl(Method):
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
     divides: ClassVar = True
+    counted_as: ClassVar = "gcn"
+    encodes_sample: ClassVar = True
     Config: ClassVar = MuxGclConfig
 
     def __init__(self, graph: Graph, cfg: MuxGclConfig, context: Context) -> None:

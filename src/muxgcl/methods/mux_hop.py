@@ -126,7 +126,9 @@ class MuxHop(Method):
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
     divides: ClassVar = True
-    kinds: ClassVar = True
+    counted_as: ClassVar = "perceptron"
+    encodes_sample: ClassVar = True
+    edge_kinds: ClassVar = True
     Config: ClassVar = MuxHopConfig
     steps: Tensor  # so far, for the average of the weights
 
@@ -254,7 +256,7 @@ class MuxHop(Method):
 
     def embed(self, graph: Graph) -> Nodes:
         """The scales of the un-augmented graph, read out."""
-        if graph.kinds is None:
+        if graph.edge_kinds is None:
             return self.readout(self._read(self.scaled(graph)), graph)
         return torch.cat([*self.embed_blocks(graph)])
 

@@ -61,6 +61,7 @@ class Sfa(Method):
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
     divides: ClassVar = True
+    counted_as: ClassVar = "gcn"
     Config: ClassVar = SfaConfig
 
     def __init__(self, graph: Graph, cfg: SfaConfig, context: Context) -> None:

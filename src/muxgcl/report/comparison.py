@@ -22,6 +22,8 @@ from muxgcl.report.style import WIDTH, inline_svg, short_names, styled
 from muxgcl.runs.environment import human_time
 
 PAIRS = ("", "minus", "points of accuracy", "ahead")  # columns
+# sizes of the sample, in the table `run`: mux-hop has a setting `anchors`, too
+OF_A_STEP = {"anchors": "anchors of a step", "keys": "negatives of a step"}
 LONGEST_NAME = 60  # characters of a folder's name: a disk may take no more than 255 bytes
 MAP_NODES = 1_500  # of each run: small maps need no more, and all runs show the same
 
@@ -186,7 +188,8 @@ def _differences(records: Sequence[RunRecord], names: Sequence[str]) -> str:
 def _facts(record: RunRecord) -> dict[str, Any]:
     facts: dict[str, Any] = {"dataset": record.dataset, "method": record.method}
     for name, value in record.settings.items():
-        facts |= value if isinstance(value, dict) else {name: value}
+        table = value if isinstance(value, dict) else {name: value}
+        facts |= {OF_A_STEP.get(k, k) if name == "run" else k: v for k, v in table.items()}
     facts |= {f"version of {package}": version for package, version in record.versions.items()}
     facts["nodes"] = record.data_summary.get("nodes", "")
     facts["training"] = "" if record.seconds is None else human_time(record.seconds)

@@ -8,8 +8,9 @@ import numpy as np
 
 from muxgcl.errors import UserError
 from muxgcl.evaluate.arrays import Edges, Labels, Rows
+from muxgcl.shapes import Array
 
-Column = np.ndarray[Any, np.dtype[Any]]  # one value a node: numbers or text
+Column = Array  # one value a node: numbers or text
 Histogram = Mapping[str, Any]  # counts between `edges`: one more edge than counts
 
 

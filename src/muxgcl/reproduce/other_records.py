@@ -17,7 +17,7 @@ from muxgcl.reproduce.records import NAMES, Record, digest
 from muxgcl.reproduce.table5 import TIMES, is_current
 
 READ = ("development", "report")  # which half's labels a line may say that it read
-KINDS = {  # of the lines in each file
+LINE_KINDS = {  # of the lines in each file
     "any-graph": ("any graph",),
     "coverage": ("coverage",),
     "earlier": (SCORES, READOUTS, "method"),
@@ -47,7 +47,7 @@ KINDS = {  # of the lines in each file
 
 def other_files(folder: Path) -> list[Path]:
     """Files of records that are neither a table's nor a search's."""
-    return [path for name in KINDS if (path := folder / f"{name}.jsonl").is_file()]
+    return [path for name in LINE_KINDS if (path := folder / f"{name}.jsonl").is_file()]
 
 
 def unknown_files(folder: Path) -> list[Path]:
@@ -74,8 +74,8 @@ def other_doubts(folder: Path) -> Iterator[str]:
 def _fault(row: Record | None, path: Path) -> str:
     if row is None:
         return "malformed: not a JSON object"
-    if row.get("kind") not in KINDS[path.stem]:
-        return f"malformed: kind is {row.get('kind')!r}, expected {' or '.join(KINDS[path.stem])}"
+    if row.get("kind") not in (kinds := LINE_KINDS[path.stem]):
+        return f"malformed: kind is {row.get('kind')!r}, expected {' or '.join(kinds)}"
     if "digest" in row and row["digest"] != digest(row):
         return "tampered: its content does not match its digest"
     if "labels" in row:

@@ -9,8 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
@@ -23,9 +21,8 @@ from muxgcl.reproduce.training import Pending, train_and_look, train_and_score
 from muxgcl.reproduce.workers import ScoringPool
 from muxgcl.runs.environment import pick_device
 from muxgcl.runs.scoring import labels_of
+from muxgcl.shapes import Array
 from muxgcl.tensors import AnyData
-
-Labels = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(slots=True)
@@ -49,7 +46,7 @@ class Runner:
     open_graph: Callable[[str, Path | None], AnyData] = open_dataset
     on_record: Callable[[Job, Record], None] | None = None
     on_failure: Callable[[Job, str], None] | None = None
-    _graphs: dict[str, tuple[Graph, Labels]] = field(default_factory=dict)
+    _graphs: dict[str, tuple[Graph, Array]] = field(default_factory=dict)
     _unopened: dict[str, UserError] = field(default_factory=dict)
 
     def missing(self, jobs: Sequence[Job]) -> list[Job]:
@@ -109,7 +106,7 @@ class Runner:
             return train_and_look(group, graph, **how)
         return train_and_score(group, graph, labels, pool, **how)
 
-    def _graph(self, name: str) -> tuple[Graph, Labels]:
+    def _graph(self, name: str) -> tuple[Graph, Array]:
         """A graph on its device, opened once; one that cannot be opened is not tried again."""
         if name in self._unopened:
             raise self._unopened[name]

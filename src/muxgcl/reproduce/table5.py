@@ -21,8 +21,6 @@ from muxgcl.runs.auto import BENCHMARKS
 from muxgcl.runs.plan import Plan
 
 TIMES = "times.jsonl"
-# commits before bbc06dc, from which on the warm-ups before a capture share one stream
-SEVERAL_STREAMS = ("4e535e6", "6569145", "d95c2c5")
 Row = Mapping[str, Any]
 
 
@@ -87,7 +85,7 @@ def _cell(row: Row | None, method: str, dataset: str) -> str:
 
 
 def _apart(rows: Iterable[Row], device: str) -> list[str]:
-    """Which cells were measured apart, at other commits; and which say too much of memory."""
+    """Which cells were measured apart, at other commits."""
     by_commit: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         if row["device"] == device:
@@ -98,14 +96,7 @@ def _apart(rows: Iterable[Row], device: str) -> list[str]:
     told = "; ".join(f"at {_short(commit)} {_cells(by_commit[commit])}" for commit in others)
     dirty = any(commit.endswith("-dirty") for commit in by_commit)
     where = " (`records/README.md` says what code a commit in -dirty was)" * dirty
-    notes = [f"Not measured in one call: {told}; the others at {_short(most)}{where}."]
-    if old := [_short(commit) for commit in by_commit if commit[:7] in SEVERAL_STREAMS]:
-        notes.append(
-            f"The cells of {' and '.join(old)} are older than bbc06dc, since when the warm-ups of "
-            "a capture share one stream. Each stream that multiplies matrices keeps 32 MiB of "
-            "cuBLAS workspace, so their memory may be some 300 MiB more than an epoch takes now."
-        )
-    return notes
+    return [f"Not measured in one call: {told}; the others at {_short(most)}{where}."]
 
 
 def _short(commit: str) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
 
 from muxgcl.evaluate import raw_features
@@ -34,6 +33,7 @@ from muxgcl.runs.fit import Fitted, fit
 from muxgcl.runs.loop import Trainer
 from muxgcl.runs.plan import Plan, build
 from muxgcl.seeding import seeded
+from muxgcl.shapes import Array
 
 OBSERVED = 100  # last epochs that protocol `paper` chooses from
 SHOWN = 300  # the epoch of the paper's Figure 3
@@ -62,7 +62,7 @@ class Pending:
 def train_and_score(
     jobs: Sequence[Job],
     graph: Graph,
-    labels: np.ndarray[Any, np.dtype[Any]],
+    labels: Array,
     pool: ScoringPool,
     *,
     device: str,

@@ -1,9 +1,6 @@
-"""One training on many workers, as `torchrun` starts them: Gloo between CPUs, NCCL between GPUs.
+"""Workers, as `torchrun` starts them: they meet, wait for each other, agree, and fail together.
 
-Every worker has the graph, the weights and the same random numbers, so all of them encode the same
-views. The quadratic part, the contrast, is divided (`kernels/ring.py`). A worker's backward pass
-therefore finds its share of every gradient; the shares are added up, and all take the same step.
-The first worker alone writes, and a checkpoint holds no trace of how many there were.
+Gloo joins CPUs, NCCL GPUs. What they train together is in `divided.py`.
 """
 
 import os
@@ -11,26 +8,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from datetime import timedelta
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from muxgcl.errors import UserError, reason_of
-from muxgcl.graph import Graph, fingerprint, graph_fingerprint
 from muxgcl.kernels.ring import LostWorker, Workers
-from muxgcl.methods import METHODS, Method
 from muxgcl.runs.environment import pick_device
-from muxgcl.runs.loop import Trainer
-from muxgcl.runs.plan import Plan, methods_with
 
 TIMEOUT = 600.0  # seconds that a worker waits for the others, at the start and later
 LONGEST = 30 * 86400.0  # that it may be asked to
 BEAT = 1.0  # seconds after which worker 0 tells those that wait for it that it is at work
-CHECK_EVERY = 50  # epochs between two looks at whether all workers have the same weights
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # as torchrun sets them
 TOLD = "muxgcl/lost"  # set in the launcher's store by the worker that tells of a lost one
 T = TypeVar("T")
@@ -186,7 +177,7 @@ def first_alone(workers: Workers | None) -> Iterator[None]:
     with all_succeed(workers):
         if workers.rank > 0:
             yield
-            _wait_for_first(workers)
+            wait_for_first(workers)
             return
         done = threading.Event()
         beat = threading.Thread(target=_beat, args=(workers, _device(workers), done), daemon=True)
@@ -208,7 +199,8 @@ def _beat(workers: Workers, device: torch.device, done: threading.Event) -> None
             largest(workers, 1)
 
 
-def _wait_for_first(workers: Workers) -> None:
+def wait_for_first(workers: Workers) -> None:
+    """Wait while worker 0 says that it is at work."""
     while largest(workers, 0):  # any of these may take as long as the group's timeout
         pass
 
@@ -224,29 +216,6 @@ def from_first(workers: Workers | None, work: Callable[[], T]) -> T:
     _together(dist.broadcast_object_list, found, _first(workers), workers.group)
     assert found[0] is not None
     return found[0]
-
-
-def check(workers: Workers, plan: Plan, graph: Graph) -> None:
-    """Find what cannot work before anything is trained."""
-    agree(workers, plan)
-    same(workers, {"graph": graph_fingerprint(graph)})
-    kind = METHODS[plan.method]
-    if not kind.divides:
-        raise UserError(
-            f"{plan.method} cannot be divided among workers; these can: {methods_with('divides')}"
-        )
-    nodes = min(plan.anchors or graph.num_nodes, graph.num_nodes)
-    if workers.world > nodes:
-        what = "anchors" if plan.anchors else "nodes"
-        raise UserError(f"there are {workers.world} workers for {nodes} {what}: start fewer")
-
-
-def agree(workers: Workers, plan: Plan) -> None:
-    """Raise unless all workers have the same settings."""
-    names = ("method", "seed", "backend", "anchors", "keys")
-    settings = {name: getattr(plan, name) for name in names}
-    settings |= {"train": asdict(plan.train), "settings": asdict(plan.settings)}
-    same(workers, {"settings": fingerprint({}, settings)})
 
 
 def same(workers: Workers, marks: Mapping[str, str]) -> None:
@@ -277,55 +246,6 @@ def beating(
     return step
 
 
-def prepare(workers: Workers, method: Method, graph: Graph) -> None:
-    """What depends on the graph alone. Affinities are worker 0's, which the others are sent."""
-    with all_succeed(workers):
-        if workers.rank == 0:
-            try:
-                method.prepare(graph)
-            finally:
-                largest(workers, 0)
-        else:
-            _wait_for_first(workers)
-    tables = from_first(workers, lambda: _kinds(method))
-    if workers.rank > 0 and not tables:
-        method.prepare(graph)
-    elif workers.rank > 0:
-        cast(Any, method).patches = [
-            torch.empty(shape, dtype=dtype, device=graph.device) for shape, dtype in tables
-        ]
-    for table in getattr(method, "patches", None) or ():
-        _together(dist.broadcast, table, _first(workers), workers.group)
-
-
-def _kinds(method: Method) -> list[tuple[torch.Size, torch.dtype]]:
-    """Shapes and types of a method's affinity tables."""
-    return [(table.shape, table.dtype) for table in getattr(method, "patches", None) or ()]
-
-
-def start_alike(workers: Workers, trainer: Trainer) -> None:
-    """Give every worker the state of worker 0, which may come from a checkpoint."""
-    state = {name: tensor.clone() for name, tensor in trainer.state().items()}
-    epoch = torch.tensor(trainer.epoch)
-    for _, tensor in [*sorted(state.items()), ("epoch", epoch)]:
-        there = tensor.to(_device(workers))
-        _together(dist.broadcast, there, _first(workers), workers.group)
-        tensor.copy_(there)
-    trainer.load(state, int(epoch))
-
-
-def sum_up(workers: Workers, method: Method, terms: Tensor) -> Tensor:
-    """Add up the workers' shares of all gradients, in place, and of the loss's terms."""
-    grads = [p.grad for p in method.parameters() if p.grad is not None]
-    flat = torch.cat([grad.flatten() for grad in grads] + [terms])
-    _together(dist.all_reduce, flat, group=workers.group)
-    shares = flat.split([grad.numel() for grad in grads] + [len(terms)])
-    for grad, part in zip(grads, shares, strict=False):  # the last one is that of the terms
-        grad.copy_(part.view_as(grad))
-    whole: Tensor = shares[-1]
-    return whole.clone()
-
-
 def largest(workers: Workers, number: int) -> int:
     """The largest of the workers' numbers."""
     found = torch.tensor(number, device=_device(workers))
@@ -333,21 +253,16 @@ def largest(workers: Workers, number: int) -> int:
     return int(found)
 
 
-def check_weights(workers: Workers, trainer: Trainer) -> None:
-    """Raise, every so many epochs and after the last, unless all still have the same weights.
+def copy_from_first(workers: Workers, tensor: Tensor) -> None:
+    """Put worker 0's numbers into this tensor of every worker."""
+    there = tensor.to(_device(workers))
+    _together(dist.broadcast, there, _first(workers), workers.group)
+    tensor.copy_(there)
 
-    Running statistics, which no step makes the same, become those of worker 0.
-    """
-    if trainer.epoch % CHECK_EVERY and trainer.epoch < trainer.cfg.epochs:
-        return
-    weights = {name for name, _ in trainer.method.named_parameters()}
-    state = trainer.method.state_dict()
-    same(workers, {"weights": fingerprint({k: t for k, t in state.items() if k in weights}, {})})
-    for name, tensor in state.items():
-        if name not in weights:
-            there = tensor.to(_device(workers))
-            _together(dist.broadcast, there, _first(workers), workers.group)
-            tensor.copy_(there)
+
+def add_up(workers: Workers, table: Tensor) -> None:
+    """Put the sum over all workers into this tensor of each."""
+    _together(dist.all_reduce, table, group=workers.group)
 
 
 def _together(work: Callable[..., object], *arguments: object, **more: object) -> None:

@@ -87,14 +87,19 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit of this source tree: $MUXGCL_COMMIT, else what git says, else "unknown"."""
+    """The commit of this source tree: $MUXGCL_COMMIT, else what git says, else "unknown".
+
+    An installed package has none: git would tell of the project that the environment lies in.
+    """
     if given := os.environ.get("MUXGCL_COMMIT"):
         return given
-    here = Path(__file__).resolve().parent
+    root = Path(__file__).resolve().parents[3]  # src/muxgcl/runs lies in it
+    if not (root / ".git").exists():
+        return "unknown"
     try:
         found = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=here,
+            cwd=root,
             capture_output=True,
             text=True,
             timeout=10,

@@ -18,7 +18,7 @@ from muxgcl.graph import Graph
 from muxgcl.kernels import resolve
 from muxgcl.kernels.ring import Workers
 from muxgcl.methods import Method
-from muxgcl.runs import distributed
+from muxgcl.runs import distributed, divided
 from muxgcl.runs.checkpoint import CheckpointWriter, resume_from
 from muxgcl.runs.embedding import embed
 from muxgcl.runs.environment import device_name, peak_memory, pick_device
@@ -115,7 +115,7 @@ def make_ready(
     """
     if workers is not None:
         workers = replace(workers, sampling=plan.sampling)
-        distributed.check(workers, plan, graph)
+        divided.check(workers, plan, graph)
         plan = replace(plan, device=distributed.place(plan.device))
         if workers.rank == 0:
             on_prepare = distributed.beating(workers, on_prepare)
@@ -195,7 +195,7 @@ def train(
             if workers is None:
                 method.prepare(graph)
             else:
-                distributed.prepare(workers, method, graph)
+                divided.prepare(workers, method, graph)
         if not method.trainable:
             return _untrained(ready, run, start)
         tf32 = not plan.backend.endswith("/fp32")
@@ -205,8 +205,8 @@ def train(
         with distributed.all_succeed(workers):
             before = _epochs_before(trainer, run, plan, resume=resume, fresh=start is not None)
         if workers is not None:
-            distributed.start_alike(workers, trainer)
-            trainer.sum_up = partial(distributed.sum_up, workers, method)
+            divided.start_alike(workers, trainer)
+            trainer.sum_up = partial(divided.sum_up, workers, method)
         observe_from = max(0, plan.train.epochs - observe_last) if observe else None
         times = [line.get("ms", 0.0) / 1000 for line in before]
         begin -= sum(times)
@@ -224,7 +224,7 @@ def train(
                     on_block(block)
                 if workers is not None:
                     stop.number = distributed.largest(workers, stop.number or 0) or None
-                    distributed.check_weights(workers, trainer)
+                    divided.check_weights(workers, trainer)
                 if stop.number is not None:
                     writer.save()
                     message = f"stopped after epoch {trainer.epoch} of {plan.train.epochs}"

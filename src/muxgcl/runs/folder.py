@@ -33,6 +33,7 @@ from muxgcl.io.save import check_numbers
 from muxgcl.io.schema import plain, read_json, read_lines, read_toml
 from muxgcl.runs import contents
 from muxgcl.runs.settings import to_toml
+from muxgcl.shapes import Array
 
 FILES = (
     "config.toml",  # first: a clearing goes from the last to the first
@@ -267,23 +268,23 @@ class Run:
 
     # results ------------------------------------------------------------------------------------
 
-    def save_embeddings(self, ids: np.ndarray[Any, np.dtype[Any]], embedding: Tensor) -> None:
+    def save_embeddings(self, ids: Array, embedding: Tensor) -> None:
         """Node ids and their embeddings."""
         table = embedding.detach().cpu().float().numpy()
         check_numbers(self.embeddings_file, table)
         write_atomically(self.embeddings_file, lambda file: np.savez(file, id=ids, embedding=table))
 
-    def embeddings(self) -> tuple[np.ndarray[Any, np.dtype[Any]], np.ndarray[Any, np.dtype[Any]]]:
+    def embeddings(self) -> tuple[Array, Array]:
         """Node ids and their embeddings."""
         if not self.embeddings_file.exists():
             raise UserError(f"{self.path} has no embeddings yet") if self.exists else self._no_run()
         return contents.read_embeddings(self.embeddings_file)
 
-    def nodes(self) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
+    def nodes(self) -> dict[str, Array]:
         """Labels, names of classes, edges and `column:NAME` of the nodes; what there is of them."""
         return contents.read_nodes(self.nodes_file) if self.nodes_file.exists() else {}
 
-    def labels(self) -> np.ndarray[Any, np.dtype[Any]] | None:
+    def labels(self) -> Array | None:
         """One class a node, -1 for none; None where no node has a label."""
         return self.nodes().get("label")
 

@@ -75,10 +75,10 @@ class Trainer:
     ) -> None:
         self.method, self.graph, self.cfg = method, graph, cfg
         self.tf32, self.rounds = tf32, rounds
-        self.block = block if graph.device.type == "cuda" else 1  # epochs
+        on_gpu = graph.device.type == "cuda"
+        self.block = block if on_gpu else 1  # epochs
         self.epoch = 0
         self.optimizer = method.optimizer(cfg.lr, cfg.weight_decay)
-        on_gpu = graph.device.type == "cuda"
         check_capture(capture, method, graph.device)
         self.captures = capture != "off" and on_gpu and method.capturable
         method.static = on_gpu and method.capturable  # captured or not: the same numbers

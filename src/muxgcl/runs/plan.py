@@ -33,7 +33,7 @@ FORMER: dict[str, dict[str, Any]] = {
         "fanout": 0,
     }
 }
-# what a plan takes from the table [run] of a run folder's config.toml
+# what of a plan is in the table [run] of a run folder's config.toml
 SCALARS = (
     *("method", "preset", "dataset", "seed", "device", "backend", "capture"),
     *("members", "output_width", "anchors", "keys"),
@@ -125,6 +125,7 @@ class Plan:
         values = {**start, **given}
         followed = _followed(start, given)
         values |= followed
+        # what was switched off keeps its value here, and is dropped below, where nothing has it
         picked = [replace(c, value=followed.get(c.key) or c.value) for c in picked]
         if picked and method in auto.IN_LAYERS and "width" in given and "projection" not in given:
             values["projection"] = values["width"]  # as the reason for it says
@@ -180,13 +181,11 @@ class Plan:
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """For config.toml."""
-        names = ["dataset", "method", "preset", "seed", "device", "backend", "capture"]
-        names += ["anchors", "keys"]
-        members = self.members if self.members > 1 else None  # what is None is not written
-        output = {"members": members, "output_width": self.output_width}
+        run = {name: getattr(self, name) for name in SCALARS}
+        run["members"] = self.members if self.members > 1 else None  # what is None is not written
         facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit()}
         return {
-            "run": {name: getattr(self, name) for name in names} | output | facts,
+            "run": run | facts,
             "train": asdict(self.train),
             "method": asdict(self.settings),
             "versions": versions(),
@@ -211,7 +210,7 @@ def find_method(name: str) -> type[Method]:
     return METHODS[name]
 
 
-def methods_with(ability: Literal["samples", "kinds", "divides"]) -> str:
+def methods_with(ability: Literal["samples", "edge_kinds", "divides"]) -> str:
     """The names of the methods that can do something, separated by commas."""
     return ", ".join(name for name, kind in METHODS.items() if getattr(kind, ability))
 
@@ -246,10 +245,10 @@ def check_plan(plan: Plan, graph: Graph) -> None:
 
 
 def _check_kinds(plan: Plan, graph: Graph) -> None:
-    if graph.kinds is not None and not find_method(plan.method).kinds:
+    if graph.edge_kinds is not None and not find_method(plan.method).edge_kinds:
         raise UserError(
             f"{plan.method} supports neither directed edges nor types of edges (--directed, "
-            f"--edge-type); {methods_with('kinds')} does"
+            f"--edge-type); {methods_with('edge_kinds')} does"
         )
 
 

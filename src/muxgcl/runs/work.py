@@ -10,7 +10,8 @@ times (two products for the first layer, three for each other one: forward and t
 propagates (edges x width) both ways and contrasts (anchors x keys) pairs at every scale. With a
 sample the rows of each layer are those that the sample depends on (`nn/field.py`). A perceptron
 sees all rows that its hops start from, and the projector's first product comes before the hops.
-`ma-gcl` propagates a random number of times in each layer: the mean is counted.
+`ma-gcl`, whose layers are filters, propagates a random number of times in each: the mean is
+counted. A method says itself which of the three it has (`Method.counted_as`).
 """
 
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from muxgcl.affinity.skipgram import MOST_BATCHES, PIECE, SHARED_NEGATIVES
 from muxgcl.augment import stacked_propagation
 from muxgcl.graph import Graph
 from muxgcl.kernels import Sample
+from muxgcl.methods import METHODS
 from muxgcl.nn.field import Field, block_rows, in_part
 from muxgcl.nn.readout import Readout
 from muxgcl.runs.environment import pick_device
@@ -29,7 +31,7 @@ from muxgcl.runs.plan import Plan
 from muxgcl.seeding import seeded
 from muxgcl.sparse import index_dtype
 
-COUNTED = ("mux-gcl", "mux-hop", "grace", "gca", "sfa", "ma-gcl")  # methods that this counts
+COUNTED = tuple(name for name, kind in METHODS.items() if kind.counted_as)
 NUMBER = 4  # bytes
 DROPOUT = 3  # what drawing a random number costs, in numbers read and written
 EDGE = 12  # the same for an entry of a view's adjacency: its mask, its weight, its degrees
@@ -70,9 +72,9 @@ class Shape:
     @classmethod
     def of(cls, plan: Plan, graph: Graph) -> "Shape":
         """From a plan's settings."""
-        cfg, hop = plan.settings, plan.method == "mux-hop"
+        cfg, hop = plan.settings, _hops_outside(plan)
         last = cfg.hops if hop else cfg.layers
-        hidden = cfg.width if plan.method == "ma-gcl" else 2 * cfg.width
+        hidden = cfg.width if METHODS[plan.method].counted_as == "filters" else 2 * cfg.width
         between = [cfg.hidden] * (cfg.depth - 1) if hop else [hidden] * (last - 1)
         weights = getattr(cfg, "scale_weights", [0] * last + [1])
         scales = tuple(k for k, weight in enumerate(weights) if weight > 0)
@@ -91,15 +93,15 @@ class Shape:
 def of_epoch(plan: Plan, graph: Graph) -> Work:
     """Everything that one epoch of this plan does."""
     shape = Shape.of(plan, graph)
-    if plan.method == "ma-gcl":
+    if METHODS[plan.method].counted_as == "filters":
         return _filters(plan, graph, shape)
-    encoder = _perceptron if plan.method == "mux-hop" else _encoder
+    encoder = _perceptron if _hops_outside(plan) else _gcn
     work = encoder(plan, graph, shape) + _head(plan, graph, shape)
-    directed = graph.kinds is not None and graph.kinds.directed  # once along, once against
-    return work + replace(work, weights=0.0) if directed else work
+    both_ways = graph.edge_kinds is not None and graph.edge_kinds.directed
+    return work + replace(work, weights=0.0) if both_ways else work
 
 
-def _encoder(plan: Plan, graph: Graph, shape: Shape) -> Work:
+def _gcn(plan: Plan, graph: Graph, shape: Shape) -> Work:
     layers, sampled = len(shape.widths) - 1, plan.sampling.draw(graph.num_nodes)
     in_part = _in_part(plan, graph, sampled)
     rows, entries = _sizes(plan, graph, layers, sampled)
@@ -132,12 +134,18 @@ def _views(graph: Graph, *, in_part: bool) -> Work:
 
 def _in_part(plan: Plan, graph: Graph, sampled: Sample | None) -> bool:
     """Whether only what a sample depends on is encoded."""
-    device = pick_device(plan.device)
-    if plan.method == "mux-hop":
-        worth = in_part(device, 2 * graph.num_nodes, Shape.of(plan, graph).widths[1:])
-    else:
-        worth = device.type == "cpu" and plan.method not in ("sfa", "ma-gcl")
-    return sampled is not None and worth
+    device, kind = pick_device(plan.device), METHODS[plan.method]
+    if sampled is None or not kind.encodes_sample:
+        return False
+    if _hops_outside(plan):
+        whole = plan.settings.feature_dropout == "columns"  # the columns of all nodes
+        return not whole and in_part(device, 2 * graph.num_nodes, Shape.of(plan, graph).widths[1:])
+    return device.type == "cpu"
+
+
+def _hops_outside(plan: Plan) -> bool:
+    """Whether the network is a perceptron, over whose output hops are taken."""
+    return METHODS[plan.method].counted_as == "perceptron"
 
 
 def _sizes(
@@ -255,7 +263,7 @@ def _head(plan: Plan, graph: Graph, shape: Shape) -> Work:
     anchors, keys = (min(count or n, n) for count in (plan.anchors, plan.keys))
     read = {*shape.scales} if shape.contrasts > len(shape.scales) else {*shape.scales, shape.last}
     rows = 2 * max(anchors, keys) * len(read)
-    mixed = 0 if plan.method == "mux-hop" else w  # has multiplied already
+    mixed = 0 if _hops_outside(plan) else w  # has multiplied already
     return Work(
         flops=6 * rows * (mixed * p + p * o),
         touches=rows * (8 * p + 14 * o + 2 * mixed),
@@ -309,7 +317,7 @@ def walking(plan: Plan, graph: Graph, shape: Shape) -> float:
 def embedding(plan: Plan, graph: Graph, shape: Shape) -> float:
     """Bytes of embedding all nodes, when training is done: scales, and what is read out."""
     f, w = shape.widths[0], shape.widths[-1]
-    if plan.method != "mux-hop":
+    if not _hops_outside(plan):
         return NUMBER * graph.num_nodes * (2 * max(shape.widths[1:]) + shape.last * w)
     cfg = plan.settings
     beside = 2 * bool(cfg.readout_features) + bool(cfg.readout_raw)  # the latter needs no new table
@@ -322,8 +330,8 @@ def embedding_width(plan: Plan, graph: Graph) -> int:
     if not hasattr(plan.settings, "readout"):
         return plan.members * shape.widths[-1]
     read = Readout.of(plan.settings, last=shape.last)
-    ways = 2 if graph.kinds is not None and graph.kinds.directed else 1
-    same = {0} if plan.method == "mux-hop" and not plan.settings.convolutions else set()
+    ways = 2 if graph.edge_kinds is not None and graph.edge_kinds.directed else 1
+    same = {0} if _hops_outside(plan) and not plan.settings.convolutions else set()
     tables = sum(1 if k in same else ways for k in read.scales)
     beside = ways * bool(read.features) + bool(read.raw)
     return plan.members * (tables * shape.widths[-1] + beside * graph.num_features)

@@ -144,13 +144,15 @@ class Shared:
         self.beat = stop = threading.Event()
 
         def work() -> None:
-            count = 0
+            count = missed = 0
             while not stop.wait(BEAT if count else 0):
                 count += 1
                 try:
                     trial.set_user_attr(ALIVE, f"{id(stop)} {count}")
+                    missed = 0
                 except Exception:  # the trial was given to another, or the storage is away
-                    if count > GRACE / BEAT:
+                    missed += 1
+                    if missed > GRACE / BEAT:
                         return
 
         threading.Thread(target=work, daemon=True).start()

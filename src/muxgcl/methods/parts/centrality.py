@@ -97,6 +97,5 @@ def column_mass(graph: Graph, phi: PerNode) -> PerFeature:
     if isinstance(features, Tensor):
         return (features != 0).double().T @ phi
     columns = features.transpose
-    row = torch.arange(columns.rows).repeat_interleave(columns.rowptr.diff())
     share = phi[columns.col] * (columns.value != 0)
-    return phi.new_zeros(columns.rows).index_add_(0, row, share)
+    return phi.new_zeros(columns.rows).index_add_(0, columns.row, share)

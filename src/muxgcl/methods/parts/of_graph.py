@@ -55,7 +55,7 @@ def row_normalized(graph: Graph) -> Graph:
         sums = features.abs().sum(1, keepdim=True)
         return replace(graph, features=features / torch.where(sums > 0, sums, 1))
     rows, columns = features.matrix, features.transpose
-    row = torch.arange(rows.rows, device=graph.device).repeat_interleave(rows.rowptr.diff())
+    row = rows.row
     sums = rows.value.new_zeros(rows.rows).index_add_(0, row, rows.value.abs())
     sums = torch.where(sums > 0, sums, 1)
     scaled = replace(
