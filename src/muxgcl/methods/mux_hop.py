@@ -128,6 +128,7 @@ class MuxHop(Method):
     divides: ClassVar = True
     kinds: ClassVar = True
     Config: ClassVar = MuxHopConfig
+    readout: Readout
     steps: Tensor  # so far, for the average of the weights
 
     def __init__(self, graph: Graph, cfg: MuxHopConfig, context: Context) -> None:

@@ -111,7 +111,7 @@ class Reader:
 def readouts(method: Method, graph: Graph, *, several: bool) -> dict[str, Tensor]:
     """The embedding as set; also the last scale alone, and all scales without features."""
     tables = {AS_SET: embed(method, graph)}
-    before = getattr(method, "readout", None)
+    before = method.readout
     if not several or before is None:
         return tables
     alone = set(before.weights) == {before.last}  # then all scales weigh the same beside it
@@ -123,7 +123,7 @@ def readouts(method: Method, graph: Graph, *, several: bool) -> dict[str, Tensor
     try:
         for name, other in others.items():
             if vars(other) != vars(before):
-                method.readout = other  # type: ignore[assignment]
+                method.readout = other
                 tables[name] = embed(method, graph)
     finally:
         method.readout = before
