@@ -2,18 +2,21 @@
 
 Every training is compressed to each width (`runs/compress.py`) and scored beside what is read out
 in full, on the same splits: of the development half, to choose a width, or of the report half.
+`--anchors 1536` trains as `muxgcl run` does where a step contrasts so many nodes.
 
     python benchmarks/width.py cora photo --seeds 3 --record records/width.jsonl
 """
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from muxgcl.app.budget import sampled_settings
 from muxgcl.evaluate import (
     STRENGTHS,
     Split,
@@ -56,6 +59,9 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--labels", choices=["development", "report"], default="development")
     parser.add_argument("--epochs", type=int, default=None)
+    parser.add_argument(
+        "--anchors", type=int, help="nodes a step, with the settings that `run` gives a sample"
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--data-root", type=Path, default=None)
     parser.add_argument("--record", type=Path, required=True)
@@ -80,6 +86,9 @@ def main() -> None:
                 device=args.device,
                 members=args.members,
             )
+            if args.anchors is not None:
+                settings = replace(plan.settings, **sampled_settings(plan))
+                plan = replace(plan, settings=settings, anchors=args.anchors, keys=args.anchors)
             _, z, fitted = fit_members(plan, graph)
             columns = z.shape[1]
             facts = {
@@ -94,6 +103,7 @@ def main() -> None:
                 "split_seed": SPLIT_SEED,
                 "columns": columns,
                 "epochs": plan.train.epochs,
+                "anchors": args.anchors,
                 "seconds": round(fitted.seconds, 2),
                 "device": device_name(device),
                 "versions": versions(),

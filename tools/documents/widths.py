@@ -27,7 +27,7 @@ WIDTHS = (16, 64, 128, 256, 512, 1024, 2048, 3072, None)  # None: all that is re
 
 def width_table(folder: Path) -> Table:
     """One row a width, one column a graph: the mean, and in brackets what the full readout adds."""
-    rows = read_lines(folder / "width.jsonl")
+    rows = [row for row in read_lines(folder / "width.jsonl") if row.get("anchors") is None]
     known = {row["dataset"] for row in rows}
     rows += [row for row in _tried(folder / "readout-search.jsonl") if row["dataset"] not in known]
     found: dict[tuple[str, int | None], list[float]] = defaultdict(list)

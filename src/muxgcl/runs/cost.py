@@ -37,7 +37,7 @@ SIZES = (16384, 8192, 4096, 3072, 2048, 1536, 1024, 768, 512, 384, 256)  # that 
 ROUGH_SECONDS = 60.0  # by slow rates: a training below is not worth an estimate
 PATIENCE = 480.0  # seconds that a training may take before it samples; scores come after it
 MORE_PATIENCE = 1200.0  # where the graph is large
-BRIEF, BRIEF_SAMPLE = 60.0, 240.0  # the same where a sample is as good, and of such a sample
+BRIEF = 60.0  # the same where a sample is as good
 SHARE = 4  # the part of all nodes from which a larger sample is no better: a quarter
 OF_LARGE = 1024  # nodes in a sample of a large graph: 100,000 nodes stay below 4 GiB
 BACKWARD = 1.7  # tables at the peak, relative to those that are kept for the backward pass
@@ -180,8 +180,7 @@ def choose_sampling(
         brief: sample wherever the exact contrast takes more than a minute, a quarter of the nodes
             at most, and 1,024 of a large graph.
         patience: seconds that a training may take; eight minutes by default, twenty for a large
-            graph, where a small sample has seen few nodes by then. A brief one of preset `auto`
-            has four and eight.
+            graph, where a small sample has seen few nodes by then.
         memory: bytes that it may take; by default what is free.
     """
     rates = rates or calibrate(plan, graph)
@@ -189,9 +188,7 @@ def choose_sampling(
     nodes = graph.num_nodes
     brief = brief and nodes >= SHARE * SIZES[-1]
     if patience is None:
-        soon = brief and plan.preset == "auto"
-        usual, more = (BRIEF_SAMPLE, PATIENCE) if soon else (PATIENCE, MORE_PATIENCE)
-        patience = more if nodes > LARGE else usual
+        patience = MORE_PATIENCE if nodes > LARGE else PATIENCE
     whole = estimate(replace(plan, anchors=None, keys=None), graph, rates)
     if exact and whole.seconds <= (BRIEF if brief else patience) and whole.bytes <= memory:
         return Chosen(Sampling(), whole, "the exact contrast of all nodes is affordable")
