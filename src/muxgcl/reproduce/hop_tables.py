@@ -124,8 +124,9 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
                 "splits, so none stands here. The paper's other baselines are in Table I.",
                 f"{LABELS[OURS]} reads out all scales and the features beside them, as they are "
                 f"and propagated; for {LABELS[MUX_GCL]} each row says what is read out. Other "
-                "methods are read out by their output alone, and in the rows that say so with the "
-                "same features beside it (table below). Settings "
+                "methods are read out by their output alone, in the rows that say so with the "
+                "same features beside it (`docs/results.md`, Features beside the embedding of "
+                "other methods, has the differences). Settings "
                 f"are those of preset `best`: {marks_told(BASELINES)}. {_searched(columns)}",
             ],
         ),
