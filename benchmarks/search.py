@@ -239,7 +239,7 @@ def judge(job: dict[str, Any], method: Any, graph: Any, y: Any, splits: Any) -> 
     tables = {}
     method.eval()
     with torch.no_grad():
-        if hasattr(method, "readout"):
+        if method.readout is not None:
             before, last = method.readout, method.readout.last
             for name in job["readouts"]:
                 kind, early, features, raw = READOUTS[name]

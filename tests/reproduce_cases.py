@@ -9,7 +9,15 @@ import numpy as np
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import HALVES
 from muxgcl.reproduce.hops import FIRST_SEED
-from muxgcl.reproduce.job import BOUNDS, COMMITTEE, CONTROLS, SIMILARITIES, SOFT_NEGATIVES, Job
+from muxgcl.reproduce.job import (
+    BESIDE,
+    BOUNDS,
+    COMMITTEE,
+    CONTROLS,
+    SIMILARITIES,
+    SOFT_NEGATIVES,
+    Job,
+)
 from muxgcl.reproduce.records import Record, RecordStore, make_record
 from muxgcl.reproduce.training import epochs_to_look_at
 
@@ -29,6 +37,7 @@ SMALL = Scope(
     splits=3,
 )
 LEVEL = {"raw": 64.0, "sgc": 82.0, "dgi": 82.0, "grace": 83.0, "mux-gcl": 84.0, "mux-hop": 86.0}
+LEVEL |= {"cca-ssg": 82.0}
 GAIN = {
     "full": 0.0,
     "neither": -1.0,
@@ -56,6 +65,8 @@ def tables_of(job: Job) -> dict[str, Any]:
     read = UNTRAINED if job.kind == CONTROLS else READ
     if job.kind == COMMITTEE or job.variant != "full":
         read = {"preset": 0.0}
+    if job.kind == BESIDE:
+        read = {"preset": 0.125, "features": 1.125}
     tables: dict[str, Any] = {}
     for name, more in read.items():
         tables[name] = {"accuracy": [level + more + 0.5 * split for split in range(job.splits)]}

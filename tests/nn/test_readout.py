@@ -13,9 +13,12 @@ from muxgcl.augment import clean
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.planted import planted
-from muxgcl.methods import METHODS, Context
+from muxgcl.methods import METHODS, Context, Method
 from muxgcl.nn import readout
+from muxgcl.nn.projector import unit_rows
 from muxgcl.nn.readout import Kind, Readout
+from muxgcl.reproduce.job import settings_of
+from muxgcl.runs.plan import Plan
 from muxgcl.seeding import seeded
 from muxgcl.sparse import SparseMatrix
 
@@ -104,20 +107,74 @@ def test_a_table_of_features_that_is_too_large_is_refused(monkeypatch: pytest.Mo
         Readout("all", (), 0.5, last=2)(scales(), GRAPH)
 
 
-@pytest.mark.parametrize("name", ["mux-gcl", "grace"])
-def test_graph_convolutions_read_out_every_scale(name: str) -> None:
-    def made(**settings: Any) -> Tensor:
-        kind = METHODS[name]
-        with seeded(0):
-            method = kind(GRAPH, kind.Config(width=6, **settings), Context())
-        encoded.update(method.encoder(clean(GRAPH)))
-        return method.embed(GRAPH)
+CONVOLUTIONS = [
+    name for name, kind in METHODS.items() if hasattr(kind.Config, "readout") and name != "mux-hop"
+]
 
-    encoded: dict[int, Tensor] = {}
-    assert_close(made(), encoded[2])
+
+def convolution(name: str, **settings: Any) -> Method:
+    """With weights that do not depend on the readout; rows of features are divided where they may.
+
+    Divided are what the encoder sees, not the features that stand beside its scales.
+    """
+    kind = METHODS[name]
+    divided = {"row_normalize": True} if hasattr(kind.Config, "row_normalize") else {}
+    with seeded(0):
+        return kind(GRAPH, kind.Config(width=6, **divided, **settings), Context()).eval()
+
+
+def finished(name: str, table: Tensor) -> Tensor:
+    """What NS4GC does with all that is read out: rows of length 1."""
+    return unit(table) if name == "ns4gc" else table
+
+
+def test_every_method_that_has_scales_is_known() -> None:
+    kin = {"gca", "progcl", "homogcl", "costa", "sfa", "cca-ssg", "ns4gc"}
+    assert {"mux-gcl", "grace"} | kin == set(CONVOLUTIONS)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_graph_convolutions_read_out_every_scale(name: str) -> None:
+    method = convolution(name)
+    scales = method.encoder(method.plain_view(GRAPH))
     weights = (0.5, 0.5, 1.0)
-    got = made(readout="all", readout_weights=weights)
-    assert_close(got, torch.cat([w * unit(encoded[k]) for k, w in enumerate(weights)], 1))
+    got = convolution(name, readout="all", readout_weights=weights)
+    want = torch.cat([w * unit(scales[k]) for k, w in enumerate(weights)], 1)
+    assert_close(got.embed(GRAPH), finished(name, want))
+    assert_close(torch.cat([*got.embed_blocks(GRAPH)]), got.embed(GRAPH))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_features_stand_beside_a_graph_convolution(name: str) -> None:
+    alone, x = convolution(name), GRAPH.dense_features()
+    a = clean(GRAPH).propagation @ torch.eye(30)
+    blocks = [unit(alone.embed(GRAPH)), 0.5 * unit(a @ a @ x), 0.25 * unit(x)]
+    both = convolution(name, readout_features=0.5, readout_raw=0.25)
+    assert_close(both.embed(GRAPH), finished(name, torch.cat(blocks, 1)))
+    assert_close(torch.cat([*both.embed_blocks(GRAPH)]), both.embed(GRAPH))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_by_default_the_encoders_output_is_read_out_as_it_is(name: str) -> None:
+    method = convolution(name)
+    own = method.encoder.embed(method.plain_view(GRAPH))
+    want = unit_rows(own) if name == "ns4gc" else own
+    assert torch.equal(method.embed(GRAPH), want)
+    assert_close(torch.cat([*method.embed_blocks(GRAPH)]), want)
+    plan = Plan.make(name, "paper", "cora")
+    settings = {n for n in settings_of(plan)["settings"] if n.startswith("readout")}
+    assert not settings  # records from before these settings were there match theirs
+
+
+@pytest.mark.parametrize("name", ["homogcl", "cca-ssg", "ns4gc"])
+def test_carried_scales_end_without_an_activation_where_the_last_layer_has_none(name: str) -> None:
+    encoder = convolution(name).encoder
+    view = clean(GRAPH)
+    hidden = encoder.act(view.propagation @ view.project(encoder.weights[0]) + encoder.biases[0])
+    assert_close(encoder(view)[1], hidden @ encoder.weights[1])
 
 
 def test_a_new_graph_is_read_out_with_its_own_features() -> None:

@@ -21,14 +21,23 @@ from muxgcl.nn.readout import Readout
 from muxgcl.reproduce import readouts
 from muxgcl.reproduce.artefacts import ARTEFACTS, Scope, plan
 from muxgcl.reproduce.check import BEFORE, doubts
-from muxgcl.reproduce.hops import FIRST_SEED, HOP_PARTS, SPLIT_SEED, Hops, members_of
-from muxgcl.reproduce.job import COMMITTEE, LEFT_OUT, READOUTS, SAMPLED, Job
+from muxgcl.reproduce.hops import (
+    BASELINES,
+    FIRST_SEED,
+    HOP_PARTS,
+    SPLIT_SEED,
+    Hops,
+    members_of,
+)
+from muxgcl.reproduce.job import BLOCKS, COMMITTEE, LEFT_OUT, READOUTS, SAMPLED, Job, settings_hash
 from muxgcl.reproduce.numbers import device
-from muxgcl.reproduce.readouts import scores_of
+from muxgcl.reproduce.readouts import scores_of, with_features
 from muxgcl.reproduce.records import (
     Found,
+    Line,
     Record,
     RecordStore,
+    _stated,
     digest,
     fault_of,
     make_record,
@@ -39,6 +48,7 @@ from muxgcl.reproduce.shown import MARKS, mark, marks_told
 from muxgcl.runs.auto import BENCHMARKS, of_sample, settings_for
 from muxgcl.runs.committee import side_by_side
 from muxgcl.runs.fit import fit
+from muxgcl.runs.plan import Plan
 from muxgcl.runs.settings import TrainConfig, preset, searches, source, split_settings
 
 RECORDS = Path(__file__).parents[2] / "records"
@@ -108,6 +118,92 @@ def test_a_committee_is_the_probe_of_its_members_side_by_side(real: RecordStore)
     assert record["members"] == 2
     times = [record_of(real, member)["seconds"] for member in members_of(job)]
     assert record["seconds"] == pytest.approx(sum(times))
+
+
+FEATURES = replace(SCOPE, methods=("cca-ssg",), parts=("baselines", "features"))
+
+
+def hand_made(z: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Unit rows of z, half of those of A^2 X, half of those of X; the tiny graph of this file."""
+    data = tiny("cora", None)
+    a = np.eye(60)
+    a[tuple(data.edge_index.numpy())] = 1
+    a /= np.sqrt(np.outer(a.sum(1), a.sum(1)))
+    x = data.x.numpy().astype(np.float64)
+    tables = (z, a @ a @ x, x)
+    own, spread, plain = (t / (np.linalg.norm(t, axis=1)[:, None] + 1e-12) for t in tables)
+    return np.hstack([own, 0.5 * spread, 0.5 * plain])
+
+
+def test_features_beside_an_embedding_are_blocks_of_unit_rows() -> None:
+    z = torch.randn(60, 5, generator=torch.Generator().manual_seed(0))
+    found = with_features(z, Graph.from_data(tiny("cora", None)))
+    np.testing.assert_allclose(found.numpy(), hand_made(z.numpy()), atol=1e-6)
+
+
+@pytest.mark.parametrize("dataset", BENCHMARKS)
+def test_other_methods_have_the_features_that_mux_hop_has(dataset: str) -> None:
+    ours = preset("mux-hop", "best", dataset)
+    names = ("hops", "readout_features", "readout_raw")
+    assert [ours[name] for name in names] == [*BLOCKS.values()]
+
+
+def test_one_training_is_scored_with_and_without_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def counted(plan: Plan, *given: Any, **named: Any) -> Any:
+        asked.append(plan.seed)
+        return fit(plan, *given, **named)
+
+    monkeypatch.setattr(readouts, "fit", counted)
+    alone, (job, _) = RecordStore(tmp_path / "alone"), SCOPE.hops.beside("cca-ssg", "cora")
+    Runner(store=alone, device="cpu", open_graph=tiny).run([job])
+    assert len(asked) == 1
+    both = RecordStore(tmp_path / "both")
+    outcome = Runner(store=both, device="cpu", open_graph=tiny).run(plan(["hops"], FEATURES))
+    assert len(outcome.recorded) == 4  # two seeds, each read out as set and with features
+    assert len(asked) == 1 + 2
+    (first,) = members_of(job)
+    assert first == FEATURES.hops.trained("cca-ssg", "cora")[0]
+    tables = record_of(both, job)["result"]["tables"]
+    assert tables == record_of(alone, job)["result"]["tables"]
+    plain = record_of(both, first)["result"]["tables"]
+    assert tables["preset"]["accuracy"] == plain["preset"]["accuracy"]
+    z, y = embedding(first), tiny("cora", None).y.numpy()
+    want = holdout(hand_made(z), y, count=2, seed=SPLIT_SEED)
+    assert tables["features"]["accuracy"] == pytest.approx(want.accuracies, abs=1e-4)
+
+
+def test_a_record_with_features_says_which() -> None:
+    job = Hops().beside("cca-ssg", "cora")[0]
+    record = make_record(job, result_of(job), **FACTS)
+    assert (record["blocks"], fault_of(record, "hops")) == (BLOCKS, "")
+    other = {**record, "blocks": BLOCKS | {"raw": 1.0}}
+    other["digest"] = digest(other)
+    assert "do not match their hash" in fault_of(other, "hops")
+    other["hash"] = settings_hash(_stated(other))
+    other["digest"] = digest(other)
+    (doubt,) = doubts([Line("hops.jsonl", 1, other, fault_of(other, "hops"))])
+    assert doubt.endswith("stale: raw was 1.0 and is now 0.5")
+
+
+def test_the_table_has_what_features_add_and_what_is_left_of_the_lead(tmp_path: Path) -> None:
+    """Made-up records: features add a point, a training on another device an eighth."""
+    scope = Scope(datasets=("cora",), seeds=5, splits=6, methods=("cca-ssg", "mux-hop"))
+    rendered = render("hops", fill(tmp_path, plan(["hops"], scope)), scope)
+    lead, _, features = rendered.tables[:3]
+    rows = {row[0]: row[1] for row in (*lead.rows, *features.rows)}
+    assert rows["CCA-SSG"] == "83.75 ± 0.94 ‡"
+    assert rows["CCA-SSG and features"] == "84.88 ± 0.94 ‡"
+    assert rows["GGD and features"] == "—"
+    assert rows["CCA-SSG: features add"] == "+1.00 [+1.00, +1.00]*"
+    assert rows["MUX-GCL over hops minus CCA-SSG and features"] == "+2.88 [+2.88, +2.88]*"
+    assert rows["CCA-SSG without features, minus its row above"] == "+0.12 [+0.12, +0.12]*"
+    assert rows["GGD: features add"] == rows["MUX-GCL over hops minus GGD and features"] == "—"
+    assert len(features.rows) == 3 * len(BASELINES)
+    assert "Trained for these rows on: test device." in features.notes[0]
 
 
 def test_members_of_unit_rows_are_probed_alike_with_and_without_a_length_of_their_own() -> None:
@@ -246,14 +342,14 @@ def test_missing_rows_are_a_dash_and_said_to_be_not_run(tmp_path: Path) -> None:
     assert groups["MUX-GCL over hops"] == "0.562 / 0.312 ‡"
     assert groups["A^2 X"] == "0.562 / 0.312"
     assert groups["SIGNA"] == "—"
-    changes = {row[0]: row[1] for row in rendered.tables[2].rows}
+    changes = {row[0]: row[1] for row in rendered.tables[3].rows}
     assert changes["last scale alone read out"] == "+0.50 (2 seeds)"
     assert changes["without affinities"] == "—"
     assert changes["2 seeds side by side, minus each of them alone"] == "+0.38"
-    unseen = {row[0]: row[1] for row in rendered.tables[3].rows}
+    unseen = {row[0]: row[1] for row in rendered.tables[4].rows}
     assert unseen["best control"] == "82.50 (A^2 X)"
     assert unseen["`auto` minus `best`"] == "—"
-    on_a_cpu = {row[0]: row[1] for row in rendered.tables[4].rows}
+    on_a_cpu = {row[0]: row[1] for row in rendered.tables[5].rows}
     assert on_a_cpu["nodes a step"] == "512"
     assert on_a_cpu["minus best control"] == on_a_cpu["minus `best`"] == "—"
     assert {job.method for job in rendered.missing} >= {"signa", "mux-gcl", "mux-hop"}
@@ -264,18 +360,18 @@ def test_five_seeds_have_an_interval_and_two_have_none(tmp_path: Path, seeds: in
     parts = ("main", "auto", "ablation", "everyday")
     scope = Scope(datasets=("cora",), splits=6, seeds=seeds, chief_seeds=seeds, parts=parts)
     rendered = render("hops", fill(tmp_path, plan(["hops"], scope)), scope)
-    changes = {row[0]: row[1] for row in rendered.tables[2].rows}
-    unseen = {row[0]: row[1] for row in rendered.tables[3].rows}
+    changes = {row[0]: row[1] for row in rendered.tables[3].rows}
+    unseen = {row[0]: row[1] for row in rendered.tables[4].rows}
     found = changes["without affinities"], unseen["`auto` minus `best`"]
     if seeds == 2:
         assert found == ("+0.25 (2 seeds)", "-0.12 (2 seeds)")
         assert unseen["`auto` minus best control"] == "+4.00 (2 seeds)"
     else:
         assert found == ("+0.25 [+0.25, +0.25]*", "-0.12 [-0.12, -0.12]*")
-    on_a_cpu = {row[0]: row[1] for row in rendered.tables[4].rows}
+    on_a_cpu = {row[0]: row[1] for row in rendered.tables[5].rows}
     told = ("-0.38 (2 seeds)", "-0.38 [-0.38, -0.38]*")[seeds == 5]
     assert on_a_cpu["minus `best`"] == told
-    assert "Measured on: test device." in rendered.tables[4].notes[0]
+    assert "Measured on: test device." in rendered.tables[5].notes[0]
 
 
 def test_a_record_with_a_split_missing_is_malformed() -> None:
@@ -291,7 +387,7 @@ def test_several_seeds_side_by_side_are_held_against_these_very_seeds(tmp_path: 
     """Not against all that were trained: seeds of made-up records differ by a quarter point."""
     scope = Scope(datasets=("cora",), seeds=2, chief_seeds=6, splits=3, parts=("main",))
     rendered = render("hops", fill(tmp_path, plan(["hops"], scope)), scope)
-    changes = {row[0]: row[1] for row in rendered.tables[2].rows}
+    changes = {row[0]: row[1] for row in rendered.tables[3].rows}
     assert changes["2 seeds side by side, minus each of them alone"] == "+0.38"
 
 

@@ -17,6 +17,7 @@ from muxgcl.methods.parts.of_graph import PerGraphCache, as_it_is
 from muxgcl.nn.adam import Adam, Optimizer
 from muxgcl.nn.gcn import GCN
 from muxgcl.nn.norm_gcn import NormGCN
+from muxgcl.nn.readout import Readout
 from muxgcl.shapes import Nodes, Scalar, Scale
 
 
@@ -62,6 +63,7 @@ class Method(nn.Module, ABC):
     trainable: ClassVar[bool] = True  # has something to train; if not, its loss has no terms
     capturable: bool = True  # the step can do without host-side decisions
     static: bool = False  # and does, even where a look at the data would save work
+    readout: Readout | None = None  # of an encoder with several scales; without one, its output
     milestones: tuple[int, ...] = ()  # epochs after which the step may become another one
 
     @classmethod
@@ -77,7 +79,10 @@ class Method(nn.Module, ABC):
 
     def embed(self, graph: Graph) -> Nodes:
         """The embedding of every node of the un-augmented graph."""
-        return cast(GCN | NormGCN, self.encoder).embed(self.plain_view(graph))
+        view = self.plain_view(graph)
+        if self.readout is not None:
+            return self.readout.embed(cast(GCN, self.encoder), view, graph)
+        return cast(GCN | NormGCN, self.encoder).embed(view)
 
     def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
         """The embedding in blocks of rows, from the first node on, without gradients.
@@ -85,10 +90,12 @@ class Method(nn.Module, ABC):
         All rows are one block where `embed` is overridden or the encoder is no GCN.
         """
         encoder = getattr(self, "encoder", None)
-        if type(self).embed is Method.embed and isinstance(encoder, GCN):
-            yield from encoder.embed_blocks(self.plain_view(graph))
-        else:
+        if type(self).embed is not Method.embed or not isinstance(encoder, GCN):
             yield self.embed(graph)
+        elif self.readout is not None:
+            yield from self.readout.embed_blocks(encoder, self.plain_view(graph), graph)
+        else:
+            yield from encoder.embed_blocks(self.plain_view(graph))
 
     def plain_view(self, graph: Graph) -> View:
         """The graph without augmentations, its features as the method scales them."""

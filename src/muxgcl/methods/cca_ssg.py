@@ -24,11 +24,12 @@ from muxgcl.losses.decorrelation import canonical_correlation
 from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.gcn import GCN, Activation
+from muxgcl.nn.readout import Readout, ReadoutConfig
 from muxgcl.shapes import Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CcaSsgConfig:
+class CcaSsgConfig(ReadoutConfig):
     """Settings of CCA-SSG; both views are drawn at the same rates."""
 
     layers: int = 2  # of the encoder
@@ -64,6 +65,7 @@ class CcaSsg(Method):
             act=cfg.activation,
             final_activation=False,
         )
+        self.readout = Readout.of(cfg, last=cfg.layers)
         self.decorrelation = cfg.decorrelation
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:

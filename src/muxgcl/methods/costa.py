@@ -37,6 +37,7 @@ from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
+from muxgcl.nn.readout import Readout, ReadoutConfig
 from muxgcl.shapes import Nodes, Scalar
 from muxgcl.sparse import SparseMatrix
 
@@ -45,7 +46,7 @@ ENTRIES = 8  # of a column of a sparse sketch: fewer leave rows of P empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostaConfig:
+class CostaConfig(ReadoutConfig):
     """Settings of COSTA."""
 
     layers: int = 2  # of the encoder
@@ -84,6 +85,7 @@ class Costa(Method):
         self.encoder = GCN(
             graph.num_features, cfg.width, layers=cfg.layers, hidden=cfg.width, act=cfg.activation
         )
+        self.readout = Readout.of(cfg, last=cfg.layers)
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
         self.capturable = self._is_small(graph.num_nodes)
 

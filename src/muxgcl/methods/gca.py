@@ -20,11 +20,12 @@ from muxgcl.methods.parts.centrality import Centrality, adaptive_views, drop_wei
 from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
+from muxgcl.nn.readout import Readout, ReadoutConfig
 from muxgcl.shapes import Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GcaConfig:
+class GcaConfig(ReadoutConfig):
     """Settings of GCA."""
 
     centrality: Centrality = "degree"  # what is central by it is dropped less often
@@ -64,6 +65,7 @@ class Gca(Method):
             act=cfg.activation,
             fanout=cfg.fanout,
         )
+        self.readout = Readout.of(cfg, last=cfg.layers)
         self.projector = Projector(cfg.width, cfg.projection)
         only_last = [0.0] * cfg.layers + [1.0]
         self.contrast = MultiplexPatchContrast(only_last, cfg.temperature, backend=context.backend)

@@ -4,7 +4,6 @@ Two views; the negatives of a node are all other nodes, in both views. It is MUX
 on the last scale and no affinity.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,8 +14,8 @@ from muxgcl.methods.base import Context, Method
 from muxgcl.methods.parts.contrast import ContrastConfig
 from muxgcl.nn.gcn import GCN
 from muxgcl.nn.projector import Projector
-from muxgcl.nn.readout import Kind, Readout
-from muxgcl.shapes import Nodes, Scalar, Scale
+from muxgcl.nn.readout import Readout
+from muxgcl.shapes import Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +23,6 @@ class GraceConfig(ContrastConfig):
     """Settings of GRACE; those that SFA has too come with `ContrastConfig`."""
 
     fanout: int = 0  # neighbours of a node that a layer of a sampled step looks at; 0: all
-    readout: Kind = "last"  # how the scales become the embedding
-    readout_weights: tuple[float, ...] = ()  # for `all`, one a scale; none: all weigh 1
-    readout_features: float = 0.0  # weight of propagated features as one more block
-    readout_raw: float = 0.0  # weight of the features as they are as one more block
 
 
 class Grace(Method):
@@ -64,11 +59,3 @@ class Grace(Method):
         scales = self.encoder(both(graph, self.views), (), sample)
         unit = {k: self.projector(nodes) for k, nodes in scales.items()}
         return self.contrast(unit, sample=sample)
-
-    def embed(self, graph: Graph) -> Nodes:
-        """The scales of the un-augmented graph, read out."""
-        return self.readout.embed(self.encoder, graph)
-
-    def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
-        """The embedding, a block of rows at a time."""
-        return self.readout.embed_blocks(self.encoder, graph)

@@ -40,6 +40,7 @@ from muxgcl.methods.parts.edge_sums import edge_dot, met_sum, row_sum
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector, unit_rows
+from muxgcl.nn.readout import Readout, ReadoutConfig
 from muxgcl.shapes import Nodes, PerEdge, Scalar
 
 Centres = Float[Tensor, "k d"]
@@ -47,7 +48,7 @@ Belonging = Float[Tensor, "n k"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HomoGclConfig:
+class HomoGclConfig(ReadoutConfig):
     """Settings of HomoGCL; both views are drawn at the same rates."""
 
     layers: int = 2  # of the encoder
@@ -98,6 +99,7 @@ class HomoGcl(Method):
             act=cfg.activation,
             final_activation=False,
         )
+        self.readout = Readout.of(cfg, last=cfg.layers)
         self.projector = Projector(cfg.width, cfg.projection) if cfg.projection else unit_rows
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:

@@ -6,7 +6,6 @@ pooled by a plain average (theirs is `pooling = "residual"`); walks are trained 
 steps at a higher rate; a node without neighbours is neither near nor far; no N x N matrix.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,7 +22,7 @@ from muxgcl.methods.parts.patch_tables import patch_tables
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
 from muxgcl.nn.readout import Kind, Readout
-from muxgcl.shapes import Nodes, Scalar, Scale
+from muxgcl.shapes import Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +96,6 @@ class MuxGcl(Method):
         scales = self.encoder(both(graph, self.views), self.contrast.scales, sample)
         unit = self.projector(torch.cat([*scales.values()])).chunk(len(scales))
         return self.contrast(dict(zip(scales, unit, strict=True)), self.patches, sample)
-
-    def embed(self, graph: Graph) -> Nodes:
-        """The scales of the un-augmented graph, read out."""
-        return self.readout.embed(self.encoder, graph)
-
-    def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
-        """The embedding, a block of rows at a time."""
-        return self.readout.embed_blocks(self.encoder, graph)
 
     def forget(self) -> None:
         """Let go of the patches too: only the loss reads them."""

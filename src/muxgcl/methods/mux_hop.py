@@ -130,6 +130,7 @@ class MuxHop(Method):
     encodes_sample: ClassVar = True
     edge_kinds: ClassVar = True
     Config: ClassVar = MuxHopConfig
+    readout: Readout
     steps: Tensor  # so far, for the average of the weights
 
     def __init__(self, graph: Graph, cfg: MuxHopConfig, context: Context) -> None:

@@ -32,11 +32,12 @@ from muxgcl.methods.parts.edge_sums import edge_dot, met_sum
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import unit_rows
+from muxgcl.nn.readout import Readout, ReadoutConfig
 from muxgcl.shapes import Nodes, Scalar, Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ns4gcConfig:
+class Ns4gcConfig(ReadoutConfig):
     """Settings of NS4GC."""
 
     layers: int = 2  # of the encoder
@@ -68,6 +69,7 @@ class Ns4gc(Method):
     cost: ClassVar = "quadratic"
     samples: ClassVar = True
     Config: ClassVar = Ns4gcConfig
+    readout: Readout
 
     def __init__(self, graph: Graph, cfg: Ns4gcConfig, context: Context) -> None:
         super().__init__()
@@ -83,6 +85,7 @@ class Ns4gc(Method):
             act=cfg.activation,
             final_activation=False,
         )
+        self.readout = Readout.of(cfg, last=cfg.layers)
 
     def loss(self, graph: Graph) -> dict[str, Scalar]:
         """The node itself, its neighbours, all others."""
@@ -103,12 +106,13 @@ class Ns4gc(Method):
         }
 
     def embed(self, graph: Graph) -> Nodes:
-        """The encoder's output, rows of length 1."""
-        return unit_rows(self.encoder.embed(self.plain_view(graph)))
+        """What is read out of the encoder, rows of length 1."""
+        return unit_rows(super().embed(graph))
 
     def embed_blocks(self, graph: Graph) -> Iterator[Scale]:
         """The embedding, a block of rows at a time."""
-        return map(unit_rows, self.encoder.embed_blocks(self.plain_view(graph)))
+        view = self.plain_view(graph)
+        return map(unit_rows, self.readout.embed_blocks(self.encoder, view, graph))
 
 
 def similarities(

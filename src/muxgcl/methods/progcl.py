@@ -46,6 +46,7 @@ from muxgcl.methods.parts.hardness import Hardness
 from muxgcl.methods.parts.of_graph import PerGraphCache, features_scaled
 from muxgcl.nn.gcn import GCN, Activation
 from muxgcl.nn.projector import Projector
+from muxgcl.nn.readout import Readout, ReadoutConfig
 from muxgcl.shapes import Nodes, PerNode, Scalar
 
 TILE_BYTES = 32 << 20
@@ -53,7 +54,7 @@ TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProGclConfig:
+class ProGclConfig(ReadoutConfig):
     """Settings of ProGCL."""
 
     mode: Literal["weight", "mix"] = "weight"  # weigh negatives, or mix the hardest ones
@@ -114,6 +115,7 @@ class ProGcl(Method):
             else PerGraphCache(partial(drop_weights, kind=cfg.centrality))
         )
         self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
+        self.readout = Readout.of(cfg, last=cfg.layers)
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
         self.hardness = Hardness(graph.num_nodes, cfg.projection_out or cfg.width)
 

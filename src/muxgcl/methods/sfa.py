@@ -36,6 +36,7 @@ from muxgcl.methods.parts.contrast import ContrastConfig
 from muxgcl.methods.parts.of_graph import features_scaled
 from muxgcl.nn.gcn import GCN
 from muxgcl.nn.projector import Projector
+from muxgcl.nn.readout import Readout
 from muxgcl.shapes import Nodes, Scalar
 
 
@@ -70,6 +71,7 @@ class Sfa(Method):
         self.scaled = features_scaled(cfg.row_normalize)
         self.views = [Corrupt(*p) for p in zip(cfg.drop_edges, cfg.mask_features, strict=True)]
         self.encoder = GCN(graph.num_features, cfg.width, layers=cfg.layers, act=cfg.activation)
+        self.readout = Readout.of(cfg, last=cfg.layers)
         self.projector = Projector(cfg.width, cfg.projection, cfg.projection_out)
         only_last = [0.0] * cfg.layers + [1.0]
         self.contrast = MultiplexPatchContrast(only_last, cfg.temperature, backend=context.backend)

@@ -8,6 +8,7 @@ $$\text{scale } k = \sigma\big(U^{(k)} W_{k+1} \cdots W_L\big), \qquad
 \text{scale } 0 = X W_1 \cdots W_L, \qquad \text{scale } L = U^{(L)}.$$
 
 Scale 0 stays linear and no carried scale has a bias, as in the authors' code (which has L = 2).
+Where the last layer has no activation, carried scales have none either.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -114,7 +115,7 @@ class GCN(nn.Module):
             if k < last:
                 mixed = product(hidden, self.weights[k])
                 if k in wanted:
-                    found[k] = self.act(self._carry(taken(mixed, sample), start=k + 1))
+                    found[k] = self._last(self._carry(taken(mixed, sample), start=k + 1))
         found[last] = taken(hidden, sample)
         return found
 
@@ -140,7 +141,7 @@ class GCN(nn.Module):
         hidden = self._layer(hidden, self.biases[0], 1)
         for k in range(1, last):
             if k in wanted:
-                found[k] = self.act(self._carry(field.wanted(hidden, k), start=k))
+                found[k] = self._last(self._carry(field.wanted(hidden, k), start=k))
             hidden = product(field.hops[k] @ hidden, self.weights[k])
             hidden = self._layer(hidden, self.biases[k], k + 1)
         return {**found, last: hidden}
@@ -148,7 +149,11 @@ class GCN(nn.Module):
     def _layer(self, propagated: Scale, bias: Tensor, k: int) -> Scale:
         """Layer k, given what was propagated and mixed."""
         hidden = add_bias(propagated, bias)
-        return self.act(hidden) if k < len(self.weights) or self.final_activation else hidden
+        return self.act(hidden) if k < len(self.weights) else self._last(hidden)
+
+    def _last(self, hidden: Nodes) -> Nodes:
+        """The activation of the last layer, where it has one."""
+        return self.act(hidden) if self.final_activation else hidden
 
     def _carry(self, mixed: Scale, start: int) -> Float[Tensor, "n d"]:
         for k in range(start, len(self.weights)):

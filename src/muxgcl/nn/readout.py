@@ -17,7 +17,7 @@ from typing import Literal, Protocol, Self, get_args
 import torch
 from torch import Tensor
 
-from muxgcl.augment import clean
+from muxgcl.augment import View
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.nn.gcn import GCN
@@ -49,6 +49,16 @@ class Settings(Protocol):
     @property
     def readout_raw(self) -> float:
         """Weight of the features as they are as one more block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadoutConfig:
+    """These settings, for methods whose encoder is a `GCN`; by default its output, as it is."""
+
+    readout: Kind = "last"  # how the scales become the embedding
+    readout_weights: tuple[float, ...] = ()  # for `all`, one a scale; none: all weigh 1
+    readout_features: float = 0.0  # weight of propagated features as one more block
+    readout_raw: float = 0.0  # weight of the features as they are as one more block
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +127,15 @@ class Readout:
         """The scales that are read."""
         return set(self.weights)
 
-    def embed(self, encoder: GCN, graph: Graph) -> Scale:
-        """The embedding of the un-augmented graph."""
-        return self(encoder(clean(graph), self.scales), graph)
+    def embed(self, encoder: GCN, view: View, graph: Graph) -> Scale:
+        """The embedding of a graph, which `view` shows to the encoder without augmentations."""
+        return self(encoder(view, self.scales), graph)
 
-    def embed_blocks(self, encoder: GCN, graph: Graph) -> Iterator[Scale]:
-        """The embedding of the un-augmented graph, a block of rows at a time."""
+    def embed_blocks(self, encoder: GCN, view: View, graph: Graph) -> Iterator[Scale]:
+        """What `embed` returns, a block of rows at a time."""
         if self.alone:
-            return encoder.embed_blocks(clean(graph))
-        return self.blocks(encoder(clean(graph), self.scales), graph)
+            return encoder.embed_blocks(view)
+        return self.blocks(encoder(view, self.scales), graph)
 
     def __call__(self, scales: Mapping[int, Nodes], graph: Graph) -> Scale:
         """The embedding; `graph` is what the scales were made from."""

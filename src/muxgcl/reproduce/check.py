@@ -20,7 +20,7 @@ from pathlib import Path
 from muxgcl.errors import UserError, unknown_name
 from muxgcl.io import DATASETS
 from muxgcl.io.files import parsed
-from muxgcl.reproduce.job import Job, settings_of
+from muxgcl.reproduce.job import Job
 from muxgcl.reproduce.records import Line, Record
 
 HALVES = {  # the development half of each graph, by its hash
@@ -58,11 +58,11 @@ def _stale(record: Record) -> str:
     if half is not None and half != HALVES.get(record["dataset"], half):
         return f"judged on another half of {record['dataset']}'s labels: {half}"
     try:
-        now = settings_of(Job.from_record(record).plan())
+        now = Job.from_record(record).identity()
     except (UserError, LookupError, FileNotFoundError) as error:
         return f"stale: {error}"
-    for table, values in now.items():
-        before = record[table]
+    for table in ("blocks", "train", "settings"):
+        values, before = now.get(table, {}), record.get(table, {})
         for name in dict.fromkeys([*values, *before]):
             if (old := before.get(name, "absent")) != (new := values.get(name, "absent")):
                 return f"stale: {name} was {old} and is now {new}"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from muxgcl.reproduce.job import (
+    BESIDE,
     COMMITTEE,
     CONTROLS,
     LEFT_OUT,
@@ -34,6 +35,7 @@ HOP_PARTS = {
     "ablation": "without affinities; without the multiplex contrast",
     "mux-gcl": "MUX-GCL with settings `best`",
     "baselines": "other methods with settings `best`",
+    "features": "the same with the features beside their embedding, as `mux-hop` has them",
     "extra": "the network inside the propagation; no dropout; whole columns dropped",
 }
 
@@ -59,6 +61,10 @@ class Hops:
         seeds = self.own_seeds if (method, variant) == (OURS, "full") else self.seeds
         return self._jobs(method, dataset, variant, READOUTS, seeds)
 
+    def beside(self, method: str, dataset: str) -> list[Job]:
+        """The same trainings with the features beside the embedding."""
+        return self._jobs(method, dataset, "full", BESIDE, self.seeds)
+
     def committee(self, dataset: str) -> list[Job]:
         """The seeds' embeddings side by side."""
         return self._jobs(OURS, dataset, "full", COMMITTEE, 1) if self.seeds > 1 else []
@@ -72,6 +78,8 @@ class Hops:
             return self.trained(OURS, dataset, UNSEEN[name])
         if name in VARIANTS_OF:
             return [j for v in VARIANTS_OF[name] for j in self.trained(OURS, dataset, v)]
+        if name == "features":
+            return [job for method in BASELINES for job in self.beside(method, dataset)]
         methods = BASELINES if name == "baselines" else (name,)
         return [job for method in methods for job in self.trained(method, dataset)]
 
@@ -95,18 +103,18 @@ class Hops:
             epochs=self.epochs,
             members=self.seeds if kind == COMMITTEE else 1,
         ).simplified()
-        repeats = REPEATS if job.variant == "full" and kind != COMMITTEE else 0
+        repeats = REPEATS if job.variant == "full" and kind not in (COMMITTEE, BESIDE) else 0
         return [replace(job, seed=FIRST_SEED + k, repeats=repeats) for k in range(seeds)]
 
 
-def members_of(committee: Job) -> list[Job]:
-    """The trainings that a committee consists of, as the jobs that record them."""
-    one = replace(committee, kind=READOUTS, members=1, repeats=REPEATS)
-    return [replace(one, seed=committee.seed + k) for k in range(committee.members)]
+def members_of(job: Job) -> list[Job]:
+    """The trainings that a committee, or one with features, consists of: what records them."""
+    one = replace(job, kind=READOUTS, members=1, repeats=REPEATS)
+    return [replace(one, seed=job.seed + k) for k in range(job.members)]
 
 
 def part_of(job: Job) -> int:
-    """The number of the part that asks for a job first."""
+    """The number of the part whose turn a job has: with features right after without."""
     unseen = {variant: part for part, variant in UNSEEN.items()}
     if job.variant in unseen:
         name = unseen[job.variant]

@@ -16,7 +16,7 @@ from muxgcl.runs.cost import share_of
 from muxgcl.runs.plan import Plan, find_method
 from muxgcl.runs.settings import TrainConfig, split_settings
 
-SCORES, SIMILARITIES, SOFT_NEGATIVES, BOUNDS, READOUTS, COMMITTEE, CONTROLS = KINDS = (
+SCORES, SIMILARITIES, SOFT_NEGATIVES, BOUNDS, READOUTS, COMMITTEE, CONTROLS, BESIDE = KINDS = (
     "scores",  # a trained method, judged by a protocol
     "similarities",  # Figure 1
     "soft-negatives",  # Figure 3
@@ -24,12 +24,15 @@ SCORES, SIMILARITIES, SOFT_NEGATIVES, BOUNDS, READOUTS, COMMITTEE, CONTROLS = KI
     "readouts",  # `hops`: one training, read out in several ways
     "committee",  # `hops`: trainings of several seeds, side by side
     "controls",  # `hops`: features and propagated features
+    "with-features",  # `hops`: one training, with and without `BLOCKS` beside its embedding
 )
 LEFT_OUT = "auto"  # the variant with the settings that `auto` has when it must not know the graph
 SAMPLED = "sampled"  # the same with a sample of nodes a step, as on a CPU
 LARGEST_SAMPLE = 1024  # that any two cores are done with in minutes
 WALKS = ("node2vec", "deepwalk")
 REPEATS = 2  # of k-means, a training seed
+# beside an embedding: unit rows of A^hops X and of X, by the weights that mux-hop gives them
+BLOCKS = {"hops": 2, "propagated": 0.5, "raw": 0.5}
 
 Overrides = dict[str, Any]
 
@@ -92,6 +95,7 @@ FILES = {  # where a variant's scores, or another kind of measurement, are kept
     READOUTS: "hops",
     COMMITTEE: "hops",
     CONTROLS: "hops",
+    BESIDE: "hops",
 }
 
 
@@ -147,8 +151,9 @@ class Job:
         names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
         several = {} if self.members == 1 else {"members": self.members}
         sampled = {} if plan.anchors is None else {"anchors": plan.anchors}
+        beside = {"blocks": BLOCKS} if self.kind == BESIDE else {}
         found = {name: getattr(self, name) for name in names}
-        return found | several | sampled | settings_of(plan)
+        return found | several | sampled | beside | settings_of(plan)
 
     @property
     def hash(self) -> str:

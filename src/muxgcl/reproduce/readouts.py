@@ -1,4 +1,4 @@
-"""`hops`: one training read out in several ways, committees, and controls; each table scored."""
+"""`hops`: one training read out in several ways, committees, controls; each table scored."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from muxgcl.kernels import resolve
 from muxgcl.methods import Method
 from muxgcl.nn.readout import Readout
 from muxgcl.reproduce.hops import members_of
-from muxgcl.reproduce.job import CONTROLS, READOUTS, Job
+from muxgcl.reproduce.job import BESIDE, BLOCKS, CONTROLS, READOUTS, Job
 from muxgcl.reproduce.training import Pending, facts_of, ready
 from muxgcl.reproduce.workers import ScoringPool, score_splits
 from muxgcl.runs.committee import side_by_side
@@ -27,11 +27,12 @@ from muxgcl.runs.fit import fit
 from muxgcl.shapes import Array
 
 AS_SET = "preset"  # read out as the settings say
+WITH_FEATURES = "features"  # the same, and the features beside it
 Tables = dict[str, Any]  # by name, each [n, d]
 
 
 class Reader:
-    """Trains and scores on one device; keeps the embeddings that a committee waits for."""
+    """Trains and scores on one device; keeps the embeddings that another job waits for."""
 
     def __init__(
         self, pool: ScoringPool, *, device: str, cache: Path | None, meanwhile: Callable[[], None]
@@ -40,9 +41,9 @@ class Reader:
         self.awaited: set[Job] = set()
         self.kept: dict[Job, tuple[Tensor, dict[str, Any]]] = {}
 
-    def expect(self, committee: Job) -> None:
-        """Embeddings of this committee's members are kept from now on."""
-        self.awaited |= set(members_of(committee))
+    def expect(self, job: Job) -> None:
+        """Embeddings of the trainings that this job consists of are kept from now on."""
+        self.awaited |= set(members_of(job))
 
     def measure(self, job: Job, graph: Graph, labels: Array) -> Pending:
         """Make the tables of a job, and score each."""
@@ -51,7 +52,7 @@ class Reader:
         elif job.kind == READOUTS:
             tables, facts = self._train(job, graph)
         else:
-            tables, facts = self._committee(job, graph)
+            tables, facts = self._together(job, graph)
         pending = Pending(job, facts, [ready({"development": development_hash(labels)})])
         for name, table in tables.items():
             pending.pieces += self._scores(job, name, table, labels)
@@ -65,8 +66,8 @@ class Reader:
             self.kept[job] = tables[AS_SET], facts_of(fitted)
         return tables, facts_of(fitted)
 
-    def _committee(self, job: Job, graph: Graph) -> tuple[Tables, dict[str, Any]]:
-        """One after the other; a member that an earlier run has recorded is trained again."""
+    def _together(self, job: Job, graph: Graph) -> tuple[Tables, dict[str, Any]]:
+        """One after the other; a training that an earlier run has recorded is made again."""
         self.expect(job)
         for member in members_of(job):
             if member not in self.kept:
@@ -76,7 +77,10 @@ class Reader:
             name: round(sum(each[name] for each in facts), 4) for name in ("epoch_ms", "seconds")
         }
         peak = max(each["peak_mib"] for each in facts)
-        return {AS_SET: side_by_side(tables)}, facts[0] | together | {"peak_mib": peak}
+        found = {AS_SET: side_by_side(tables)}
+        if job.kind == BESIDE:
+            found[WITH_FEATURES] = with_features(found[AS_SET], graph)
+        return found, facts[0] | together | {"peak_mib": peak}
 
     def _controls(self, job: Job, graph: Graph) -> tuple[Tables, dict[str, Any]]:
         begin, device = time.perf_counter(), pick_device(self.device)
@@ -107,7 +111,7 @@ class Reader:
 def readouts(method: Method, graph: Graph, *, several: bool) -> dict[str, Tensor]:
     """The embedding as set; also the last scale alone, and all scales without features."""
     tables = {AS_SET: embed(method, graph)}
-    before = getattr(method, "readout", None)
+    before = method.readout
     if not several or before is None:
         return tables
     alone = set(before.weights) == {before.last}  # then all scales weigh the same beside it
@@ -119,11 +123,17 @@ def readouts(method: Method, graph: Graph, *, several: bool) -> dict[str, Tensor
     try:
         for name, other in others.items():
             if vars(other) != vars(before):
-                method.readout = other  # type: ignore[assignment]
+                method.readout = other
                 tables[name] = embed(method, graph)
     finally:
         method.readout = before
     return tables
+
+
+def with_features(table: Tensor, graph: Graph) -> Tensor:
+    """Unit rows of an embedding, and beside them those of the features by `BLOCKS`."""
+    readout = Readout("last", (), BLOCKS["propagated"], int(BLOCKS["hops"]), BLOCKS["raw"])
+    return readout({readout.last: table.to(graph.device)}, graph).cpu()
 
 
 def as_numpy(table: Any) -> Any:

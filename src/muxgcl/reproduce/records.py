@@ -12,6 +12,7 @@ from muxgcl.io import schema
 from muxgcl.io.files import LOCK, append_lines, locked, parsed
 from muxgcl.io.safety import parsing
 from muxgcl.reproduce.job import (
+    BESIDE,
     COMMITTEE,
     CONTROLS,
     FILES,
@@ -25,6 +26,7 @@ from muxgcl.reproduce.job import (
 
 SCHEMA = 2  # 1: `holdout` counted test nodes of both halves, which is `holdout-all` now
 NAMES = tuple(dict.fromkeys(FILES.values()))
+OPTIONAL = ("anchors", "blocks")  # what only some measurements depend on
 
 Record = dict[str, Any]
 
@@ -135,7 +137,7 @@ def make_record(job: Job, result: Mapping[str, Any], **facts: Any) -> Record:
         "schema": SCHEMA,
         **fields,
         "optimistic": job.protocol == "paper",
-        **{n: v for n, v in job.identity().items() if n in ("anchors", "train", "settings")},
+        **{n: v for n, v in job.identity().items() if n in (*OPTIONAL, "train", "settings")},
         "hash": job.hash,
         "result": dict(result),
         **facts,
@@ -183,8 +185,8 @@ def _stated(record: Record) -> Record:
     """What the hash of a record's settings is taken of."""
     names = ("kind", "method", "dataset", "preset", "protocol", "splits", "split_seed")
     several = {} if record.get("members", 1) == 1 else {"members": record["members"]}
-    sampled = {"anchors": record["anchors"]} if "anchors" in record else {}
-    return {name: record[name] for name in (*names, "train", "settings")} | several | sampled
+    present = [name for name in OPTIONAL if name in record]
+    return {name: record[name] for name in (*names, *present, "train", "settings")} | several
 
 
 _scores = schema.list_of(schema.number())
@@ -195,7 +197,7 @@ _SCORES = schema.fields(
 
 def _fault_of_result(record: Record) -> str:
     result = record["result"]
-    if record["kind"] in (READOUTS, COMMITTEE, CONTROLS):
+    if record["kind"] in (READOUTS, COMMITTEE, CONTROLS, BESIDE):
         return _fault_of_tables(record)
     if record["kind"] != SCORES:
         return "" if result.get("points") else "malformed: it has no points of training"

@@ -14,7 +14,7 @@ from muxgcl.graph import Graph
 from muxgcl.io import open_dataset
 from muxgcl.io.named import cache_root
 from muxgcl.reproduce.artefacts import trainings
-from muxgcl.reproduce.job import COMMITTEE, SCORES, Job
+from muxgcl.reproduce.job import BESIDE, COMMITTEE, SCORES, Job
 from muxgcl.reproduce.readouts import Reader
 from muxgcl.reproduce.records import Found, Record, RecordStore
 from muxgcl.reproduce.training import Pending, train_and_look, train_and_score
@@ -71,7 +71,7 @@ class Runner:
                 # affinities are made within the time that is recorded, then shared by variants
                 reader = Reader(pool, device=self.device, cache=Path(scratch), meanwhile=collect)
                 for group in groups:
-                    if group[0].kind == COMMITTEE:
+                    if group[0].kind in (COMMITTEE, BESIDE):
                         reader.expect(group[0])
                 for group in groups:
                     if self.time_limit is not None and time.monotonic() - begin > self.time_limit:

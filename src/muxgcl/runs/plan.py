@@ -25,13 +25,7 @@ WIDTHS = ("width", "hidden", "projection", "projection_out", "predictor")  # of 
 # settings that a method once had, though it never read them, and their defaults: old run folders
 # state them
 FORMER: dict[str, dict[str, Any]] = {
-    "sfa": {
-        "readout": "last",
-        "readout_weights": [],
-        "readout_features": 0.0,
-        "readout_raw": 0.0,
-        "fanout": 0,
-    }
+    "sfa": {"fanout": 0},
 }
 # what of a plan is in the table [run] of a run folder's config.toml
 SCALARS = (

@@ -316,12 +316,13 @@ def walking(plan: Plan, graph: Graph, shape: Shape) -> float:
 
 def embedding(plan: Plan, graph: Graph, shape: Shape) -> float:
     """Bytes of embedding all nodes, when training is done: scales, and what is read out."""
-    f, w = shape.widths[0], shape.widths[-1]
-    if not _hops_outside(plan):
-        return NUMBER * graph.num_nodes * (2 * max(shape.widths[1:]) + shape.last * w)
-    cfg = plan.settings
-    beside = 2 * bool(cfg.readout_features) + bool(cfg.readout_raw)  # the latter needs no new table
-    return NUMBER * graph.num_nodes * (2 * (shape.last + 1) * w + beside * f)
+    f, w, cfg = shape.widths[0], shape.widths[-1], plan.settings
+    own = 2 * max(shape.widths[1:]) + shape.last * w
+    if _hops_outside(plan):
+        own = 2 * (shape.last + 1) * w
+    features, raw = (getattr(cfg, f"readout_{name}", 0.0) for name in ("features", "raw"))
+    beside = 2 * bool(features) + bool(raw)  # the latter needs no new table
+    return NUMBER * graph.num_nodes * (own + beside * f)
 
 
 def embedding_width(plan: Plan, graph: Graph) -> int:

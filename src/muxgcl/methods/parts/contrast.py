@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from muxgcl.nn.gcn import Activation
+from muxgcl.nn.readout import ReadoutConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContrastConfig:
+class ContrastConfig(ReadoutConfig):
     """Settings of a GCN that is trained by a contrast of two views."""
 
     layers: int = 2  # of the encoder
