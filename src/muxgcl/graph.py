@@ -84,15 +84,17 @@ class Adjacency:
 
     def _inverse_root_degree(self, weight: PerEdge) -> Float[Tensor, " n"]:
         ones = weight.new_ones(self.nodes, 1)
-        rows = Csr(self.rowptr, self.col, weight, self.nodes, self.pieces)
-        degree = rows.multiply(ones).squeeze(1)
+        degree = self.csr(weight).multiply(ones).squeeze(1)
         return degree.clamp(min=torch.finfo(degree.dtype).tiny).rsqrt()
 
     def matrix(self, value: PerEdge) -> SparseMatrix:
         """This pattern with these values."""
-        rows = Csr(self.rowptr, self.col, value, self.nodes, self.pieces)
-        mirrored = value.index_select(0, self.reverse)
+        rows, mirrored = self.csr(value), value.index_select(0, self.reverse)
         return SparseMatrix(rows, replace(rows, value=mirrored), order=self.reverse)
+
+    def csr(self, value: PerEdge) -> Csr:
+        """The rows of this pattern with these values, without the transpose."""
+        return Csr(self.rowptr, self.col, value, self.nodes, self.pieces)
 
     def repeated(self, copies: int) -> Self:
         """So many copies of the graph as one graph: node i of copy v is node `v * nodes + i`."""

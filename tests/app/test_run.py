@@ -159,6 +159,17 @@ def test_a_run_that_goes_on_keeps_the_scores_of_its_embedding_and_labels_alone(
     assert run.scores() == run.diagnostics() == {}
 
 
+def test_a_run_whose_embeddings_were_damaged_goes_on_without_their_scores(tmp_path: Path) -> None:
+    data, run = planted(nodes=60), Run(tmp_path / "run")
+    options = replace(OPTIONS, epochs=2, controls=False, out=run.path)
+    whole = muxgcl.run(data, options)
+    run.save_scores({"link": {"auc": {"mean": 0.7}}})
+    run.embeddings_file.write_bytes(b"damaged")
+    muxgcl.run(data, replace(options, resume=True))
+    assert np.array_equal(run.embeddings()[1], whole.embedding)
+    assert run.scores().keys() == {"holdout", "clustering"}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

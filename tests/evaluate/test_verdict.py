@@ -1,5 +1,6 @@
 """Whether training paid: paired differences and the sentence that follows."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,14 @@ import pytest
 
 from muxgcl.evaluate import paired_difference, verdict
 from muxgcl.evaluate.statistics import Summary, summarise
-from muxgcl.evaluate.verdict import _advice, _figures, _judge, _outcome, split_accuracies
+from muxgcl.evaluate.verdict import (
+    _advice,
+    _Compared,
+    _figures,
+    _judge,
+    _outcome,
+    split_accuracies,
+)
 
 
 def part(values: list[float], seed: int = 0) -> dict[str, Any]:
@@ -165,16 +173,19 @@ def test_five_seeds_are_judged_by_their_interval() -> None:
 
 
 def test_a_verdict_is_said_in_words() -> None:
-    found = Summary(-1.234, 0.5, 6)
-    assert _outcome("m", "raw", found, True).startswith("training paid: m is 1.23 points")
-    assert "below the best control, raw features" in _outcome("m", "raw", found, False)
-    assert "no clear difference" in _outcome("m", "raw", found, None)
-    assert _figures(found, 2, 1, None) == (
+    found = _Compared(Summary(-1.234, 0.5, 6), ahead=2, seeds=1, interval=None, paid=None)
+    paid, lost = (replace(found, paid=paid) for paid in (True, False))
+    assert _outcome("m", "raw", paid).startswith("training paid: m is 1.23 points")
+    assert "below the best control, raw features" in _outcome("m", "raw", lost)
+    assert "no clear difference" in _outcome("m", "raw", found)
+    assert _figures(found) == (
         "paired difference -1.23 ± 0.50 over 6 splits of one run; ahead in 2 of 6"
     )
-    assert "over 2 seeds and 3 splits, too few seeds for an interval" in _figures(found, 2, 2, None)
-    assert "over 1 split of" in _figures(Summary(1.0, 0.0, 1), 1, 1, None)
-    assert "[-2.00, +1.00] over 6 seeds and 1 split;" in _figures(found, 2, 6, (-2.0, 1.0))
+    few = _figures(replace(found, seeds=2))
+    assert "over 2 seeds and 3 splits, too few seeds for an interval" in few
+    assert "over 1 split of" in _figures(replace(found, difference=Summary(1.0, 0.0, 1)))
+    several = replace(found, seeds=6, interval=(-2.0, 1.0))
+    assert "[-2.00, +1.00] over 6 seeds and 1 split;" in _figures(several)
     assert _advice("raw", True) == ""
     assert _advice("raw", None).startswith(
         ": use raw features (--method raw), which is cheaper, or"

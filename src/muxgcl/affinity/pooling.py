@@ -13,7 +13,6 @@ from torch.nn.functional import normalize
 from muxgcl.errors import UserError
 from muxgcl.graph import Adjacency
 from muxgcl.shapes import Nodes
-from muxgcl.sparse import Csr
 
 Pooling = Literal["mean", "residual", "ego"]
 BLOCK_ENTRIES = 2**24  # of the k-hop sets held at a time: a few hundred MiB at most
@@ -37,7 +36,7 @@ def pool(nodes: Nodes, adjacency: Adjacency, layers: int, pooling: Pooling) -> l
         value = torch.ones_like(adjacency.weight)
         if pooling == "residual":
             value = value.masked_fill(adjacency.loop, 0)
-        around = Csr(adjacency.rowptr, adjacency.col, value, adjacency.nodes, adjacency.pieces)
+        around = adjacency.csr(value)
         for _ in range(layers):
             pooled = around.multiply(scales[-1]) / size
             scales.append(pooled + nodes if pooling == "residual" else pooled)

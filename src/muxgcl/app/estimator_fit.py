@@ -32,14 +32,8 @@ def learn(
 ) -> Trained:
     """Train on whatever `load` takes or returns; in a process group, all of it together.
 
-    Args:
-        graph: what to train on.
-        make_plan: the plan for a graph and a seed.
-        exact: contrast all nodes with all, however long it takes.
-        given: settings that were asked for; a sample that nobody asked for changes others alone.
-        random_state: what the seed is drawn from.
-        verbose: whether to show how far it is.
-        on_epoch: called after every epoch.
+    `make_plan` takes the graph and a seed. `budget` describes `exact` and `given`, `NodeEmbedder`
+    the rest.
     """
     limit_threads()
     workers = callers_workers()

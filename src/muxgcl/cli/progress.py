@@ -20,16 +20,6 @@ from muxgcl.runs.environment import human_time
 from muxgcl.runs.loop import Epoch
 
 
-@contextmanager
-def _shown(bar: Progress) -> Iterator[Progress]:
-    """Stop the bar at the end, if it was started: an empty bar would leave an empty line."""
-    try:
-        yield bar
-    finally:
-        if bar.tasks:
-            bar.stop()
-
-
 class SearchBar:
     """Shows how far a search is, and the best trial so far."""
 
@@ -89,9 +79,11 @@ def search_bar(
     )
     drawn = draws(console)
     lines = None if quiet or drawn else Lines()
-    with _shown(Progress(*columns, console=console, disable=quiet or not drawn)) as bar:
-        try:
-            yield SearchBar(bar, lines, trials, notes)
-        finally:
-            if lines is not None:
-                lines.close()
+    bar = Progress(*columns, console=console, disable=quiet or not drawn)
+    try:
+        yield SearchBar(bar, lines, trials, notes)
+    finally:
+        if lines is not None:
+            lines.close()
+        if bar.tasks:  # it was started: an empty bar would leave an empty line
+            bar.stop()

@@ -7,8 +7,8 @@ Arrays go in, scores come out; nothing here knows a run, a method or a file. `ru
 from muxgcl.evaluate.clustering import ClusteringResult, assign, cluster, compare
 from muxgcl.evaluate.controls import feature_controls, majority, raw_features
 from muxgcl.evaluate.development import development_half, development_hash, report_half
-from muxgcl.evaluate.link import HiddenEdges, LinkScores, hide_edges, link_prediction
-from muxgcl.evaluate.probe import STRENGTHS, ProbeResult, SplitScore, probe
+from muxgcl.evaluate.link import HiddenEdges, hide_edges, link_prediction
+from muxgcl.evaluate.probe import STRENGTHS, ProbeResult, probe
 from muxgcl.evaluate.protocols import PaperProtocol, PaperResult, holdout
 from muxgcl.evaluate.splits import (
     Split,
@@ -30,12 +30,10 @@ __all__ = [
     "ClusteringResult",
     "Difference",
     "HiddenEdges",
-    "LinkScores",
     "PaperProtocol",
     "PaperResult",
     "ProbeResult",
     "Split",
-    "SplitScore",
     "Structure",
     "Summary",
     "Verdict",

@@ -131,7 +131,7 @@ def _judge(method: str, protocol: str, pairs: Mapping[str, Pair]) -> Verdict:
     advice = ""
     if not (control == MAJORITY or (method in WITHOUT_TRAINING and best.paid is None)):
         advice = _advice(_instead(ranked, found), best.paid, searched=protocol == DEVELOPMENT)
-    paid, outcome = best.paid, _outcome(method, control, best.difference, best.paid)
+    paid, outcome = best.paid, _outcome(method, control, best)
     if _all_flat(pairs):
         paid, advice = None, ""
         outcome = (
@@ -147,8 +147,7 @@ def _judge(method: str, protocol: str, pairs: Mapping[str, Pair]) -> Verdict:
         seeds=best.seeds,
         interval=best.interval,
         paid=paid,
-        sentence=f"{outcome} "
-        f"({_figures(best.difference, best.ahead, best.seeds, best.interval)}){advice}",
+        sentence=f"{outcome} ({_figures(best)}){advice}",
     )
 
 
@@ -194,40 +193,34 @@ def _instead(ranked: Sequence[str], found: Mapping[str, _Compared]) -> str | Non
     return next((name for name in better if name in METHOD_OF), None)
 
 
-def _outcome(method: str, control: str, difference: Summary, paid: bool | None) -> str:
-    rival = f"the best control, {control_name(control)}"
+def _outcome(method: str, control: str, best: _Compared) -> str:
+    rival, paid = f"the best control, {control_name(control)}", best.paid
+    points = f"{abs(best.difference.mean):.2f} points of accuracy"
     if control == MAJORITY and paid is not True:
         return (
             "no embedding here tells these classes apart: "
             "nothing beats guessing the most frequent one"
         )
+    if method in WITHOUT_TRAINING and paid is None:
+        return f"{method}, which is not trained, and {rival}, are close"
     if method in WITHOUT_TRAINING:
-        return _untrained(method, rival, difference, paid)
+        side = "above" if paid else "below"
+        return f"{method}, which is not trained, is {points} {side} {rival}"
     if paid is None and control == UNTRAINED:
         return f"training added nothing clear to the untrained network, which {method} starts from"
     if paid is None:
         return f"training made no clear difference: {method} and {rival}, are close"
-    points = f"{abs(difference.mean):.2f} points of accuracy"
     if paid:
         return f"training paid: {method} is {points} above {rival}"
     return f"training did not pay: {method} is {points} below {rival}"
 
 
-def _untrained(method: str, rival: str, difference: Summary, paid: bool | None) -> str:
-    if paid is None:
-        return f"{method}, which is not trained, and {rival}, are close"
-    side = "above" if paid else "below"
-    points = f"{abs(difference.mean):.2f} points of accuracy"
-    return f"{method}, which is not trained, is {points} {side} {rival}"
-
-
-def _figures(
-    difference: Summary, ahead: int, seeds: int, interval: tuple[float, float] | None
-) -> str:
+def _figures(best: _Compared) -> str:
+    difference, seeds = best.difference, best.seeds
     splits = difference.n // seeds
     counted = f"{splits} split{'s' * (splits != 1)}"
-    if interval is not None:
-        low, high = interval
+    if best.interval is not None:
+        low, high = best.interval
         spread = f"[{low:+.2f}, {high:+.2f}] over {seeds} seeds and {counted}"
     elif seeds > 1:
         few = "seeds" if seeds < FEWEST else "splits"
@@ -235,7 +228,8 @@ def _figures(
         spread = f"± {difference.std:.2f} {over}"
     else:
         spread = f"± {difference.std:.2f} over {counted} of one run"
-    return f"paired difference {difference.mean:+.2f} {spread}; ahead in {ahead} of {difference.n}"
+    ahead = f"ahead in {best.ahead} of {difference.n}"
+    return f"paired difference {difference.mean:+.2f} {spread}; {ahead}"
 
 
 def _advice(control: str | None, paid: bool | None, *, searched: bool = False) -> str:

@@ -1,13 +1,12 @@
 """A run on disk: what was asked, what happened, what came out. Files are whole or absent."""
 
 import json
-import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -148,14 +147,10 @@ class Run:
 
         They are on the disk before anything is removed, and get their name last.
         """
-
-        def write(file: IO[bytes]) -> None:
-            file.write(config.encode())
-            file.flush()
-            os.fsync(file.fileno())
-            self.clear()
-
-        write_atomically(self.config_file, write)
+        content = config.encode()
+        write_atomically(
+            self.config_file, lambda file: file.write(content), before_rename=self.clear
+        )
 
     def config(self) -> dict[str, dict[str, Any]]:
         """What `write_config` wrote."""

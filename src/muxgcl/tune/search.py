@@ -111,7 +111,7 @@ def tune(
         raise UserError(f"trials must be at least 1, got {trials}")
     if exact and (anchors is not None or negatives is not None):
         raise UserError("exact contrasts all nodes, anchors and negatives some: ask for one")
-    kind, fixed = find_method(method), dict(fixed or {})
+    kind, fixed, tell = find_method(method), dict(fixed or {}), on_trial or (lambda tried: None)
 
     def plan_at(point: Point, sample: Sample) -> Plan:
         return Plan.make(
@@ -165,7 +165,7 @@ def tune(
     else:
         opened = open_shared(storage, str(study), facts, space, start)
     with opened as search:
-        _tell(on_trial, search.tried)
+        tell(search.tried)
         while (asked := search.ask(trials)) is not None:
             trial, point = asked
             try:
@@ -178,7 +178,7 @@ def tune(
                 raise
             else:
                 search.tell(trial, figures, accuracies)
-            _tell(on_trial, search.tried)
+            tell(search.tried)
         tried = search.tried
     best = best_of(tried)
     if best is None:
@@ -222,11 +222,6 @@ def best_of(tried: list[Tried]) -> Tried | None:
     """The trial with the largest first figure, the earliest of several; None if all failed."""
     well = [trial for trial in tried if trial.failure is None]
     return max(well, key=lambda trial: trial.value, default=None)
-
-
-def _tell(on_trial: Callable[[list[Tried]], None] | None, tried: list[Tried]) -> None:
-    if on_trial is not None:
-        on_trial(tried)
 
 
 def _settings(plan: Plan) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from torch import Tensor
 from muxgcl.graph import Adjacency
 from muxgcl.kernels import PerAnchor, Sample
 from muxgcl.shapes import Nodes, PerEdge, PerNode
-from muxgcl.sparse import Csr
 
 BLOCK_BYTES = 32 << 20  # of gathered rows held at once
 
@@ -71,8 +70,7 @@ class _RowSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, adjacency: Adjacency) -> Tensor:
         ctx.row = adjacency.row
-        matrix = Csr(adjacency.rowptr, adjacency.col, values, adjacency.nodes, adjacency.pieces)
-        return matrix.multiply(values.new_ones(adjacency.nodes, 1)).squeeze(1)
+        return adjacency.csr(values).multiply(values.new_ones(adjacency.nodes, 1)).squeeze(1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
