@@ -204,6 +204,7 @@ def test_the_table_has_what_features_add_and_what_is_left_of_the_lead(tmp_path: 
     assert rows["GGD: features add"] == rows["MUX-GCL over hops minus GGD and features"] == "—"
     assert len(features.rows) == 3 * len(BASELINES)
     assert "Trained for these rows on: test device." in features.notes[0]
+    assert "which have the same seeds: they differ for CCA-SSG (Cora)." in features.notes[0]
 
 
 def test_members_of_unit_rows_are_probed_alike_with_and_without_a_length_of_their_own() -> None:

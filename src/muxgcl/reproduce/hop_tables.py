@@ -179,6 +179,13 @@ def _features(found: Found, asked: Hops, columns: Sequence[str], header: list[st
     devices = {
         numbers.device(record["device"]) for jobs in every.values() for record in found.of(jobs)
     }
+    apart = [
+        f"{LABELS[name]} ({_title(dataset)})"
+        for name in BASELINES
+        for dataset in columns
+        if (gap := again(name, dataset)) and gap.is_clear
+    ]
+    agree = f"they differ for {', '.join(apart)}" if apart else "no interval leaves out zero"
     groups = (
         ("{}: features add", adds),
         (f"{LABELS[OURS]} minus {{}} and features", lead),
@@ -202,7 +209,7 @@ def _features(found: Found, asked: Hops, columns: Sequence[str], header: list[st
             "whole. These weights were not chosen for other methods, so others may do better. "
             f"Trained for these rows on: {'; '.join(sorted(devices)) or DASH}. The last rows hold "
             "these trainings, read out without features, against those of the table above, which "
-            f"have the same seeds. {DASH}: not run. {PAIRED}"
+            f"have the same seeds: {agree}. {DASH}: not run. {PAIRED}"
         ],
     )
 
