@@ -77,6 +77,7 @@ def _judging(options: RunOptions, data: Tensors) -> Judging:
         options.splits,
         options.split_seed,
         controls=labelled and options.controls is not False,
+        report=options.score and options.report,
     )
 
 
