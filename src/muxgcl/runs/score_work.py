@@ -32,9 +32,10 @@ from muxgcl.runs.work import NUMBER, embedding_width
 INNER, EIGEN, ROTATION, NEWTON, PREDICTION = 2e-11, 1.4e-10, 5e-11, 1.1e-8, 5.5e-9  # seconds
 MEANS = 1.1e-9  # seconds of k-means for a number and iteration, beside CLUSTER for each cluster
 CLUSTER = MEANS / 30
-# seconds of a report in all, for each node that t-SNE places, and for each that is shown
-REPORT, PLACED, SHOWN = 0.5, 2e-3, 2e-4
-MOST_PLACED, MOST_SHOWN = 3_000, 30_000
+# seconds of a report in all, for each node that t-SNE places, for each whose similarities are
+# measured (`runs/diagnostics.py`), and for each that is shown; fitted on one core
+REPORT, PLACED, COMPARED, SHOWN = 0.5, 2e-3, 5e-4, 2e-4
+MOST_PLACED, MOST_COMPARED, MOST_SHOWN = 3_000, 8_192, 30_000
 PIECE = 800  # rows and columns of the probe that is timed
 LIBRARIES = 400 << 20  # bytes: scikit-learn and scipy, and what the allocator keeps
 SHARED = 0.75  # of a core's speed is left where all cores are busy
@@ -123,8 +124,9 @@ def means_seconds(table: Judged, clusters: int) -> float:
 
 
 def report_seconds(nodes: int) -> float:
-    """A page about the run, on one core: most of it is t-SNE, of a sample of the nodes."""
-    return REPORT + PLACED * min(nodes, MOST_PLACED) + SHOWN * min(nodes, MOST_SHOWN)
+    """A page about the run and what it draws, on one core: most of it is t-SNE, of a sample."""
+    each = {MOST_PLACED: PLACED, MOST_COMPARED: COMPARED, MOST_SHOWN: SHOWN}
+    return REPORT + sum(seconds * min(nodes, most) for most, seconds in each.items())
 
 
 def in_threads(seconds: float, count: int, threads: int) -> float:
