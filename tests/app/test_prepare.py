@@ -107,6 +107,8 @@ def test_what_a_run_is_scored_by(loaded: Loaded) -> None:
     judging = prepare(loaded, options, None, None).judging
     assert (judging.protocols, judging.splits, judging.split_seed) == (("holdout",), 3, 8)
     assert judging.controls
+    assert judging.report == options.report
+    assert prepare(loaded, replace(options, report=True), None, None).judging.report
     assert judging.data is loaded.tensors
     asked = replace(options, protocols=("holdout-all",), controls=False)
     assert prepare(loaded, asked, None, None).judging.protocols == ("holdout-all",)

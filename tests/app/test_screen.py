@@ -318,6 +318,10 @@ def test_info_of_a_run_is_told_or_printed_as_json(
     assert "all columns that are read out" in text
     rows = dict(info_rows({**found, "output_width": 1024}))
     assert rows["width"] == "1,024 columns"
+    counts = f"{found['nodes']} nodes, {found['edges'] // 2} edges, {found['features']} features"
+    assert rows["graph"] == f"edges: {counts}, {found['classes']} classes"
+    directed = dict(info_rows({**found, "directed": True}))["graph"]
+    assert f"{found['edges'] // 2} pairs of nodes with directed edges" in directed
     assert ask(capsys, "info", str(tmp_path))[0] == 2
 
 

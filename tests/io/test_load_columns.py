@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from muxgcl.errors import UserError
 from muxgcl.io.load import Encoding, Loaded, load
 from muxgcl.io.networks import merged_order
+from muxgcl.io.roles import NodeColumns
 from muxgcl.io.structure import structural_features
 
 RING = pd.DataFrame(
@@ -314,3 +315,23 @@ def test_what_keeps_a_column_from_being_numbers_is_named(tmp_path: Path) -> None
     (tmp_path / "edges.csv").write_text(f"source,target\n{edges}\n")
     told = "column 'age': text, 38 different values: not used as a feature; numbers but for 'lost'"
     assert any(note.startswith(told) for note in load(tmp_path).notes)
+
+
+def test_the_column_of_ids_is_looked_for_a_few_times_however_many_columns_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    ids = NodeColumns.ids
+
+    def counting(self: NodeColumns, table: str, columns: list[str]) -> str:
+        asked.append(len(columns))
+        return ids(self, table, columns)
+
+    monkeypatch.setattr(NodeColumns, "ids", counting)
+    names = [f"x{k}" for k in range(500)]
+    rows = [[str(row), *("1" if row == k else "0" for k in range(500))] for row in range(3)]
+    lines = [",".join(cells) for cells in (["id", *names], *rows)]
+    (tmp_path / "nodes.csv").write_text("\n".join(lines) + "\n")
+    loaded = load([(0, 1), (1, 2)], features=tmp_path / "nodes.csv")
+    assert loaded.tensors.x.shape == (3, 500)
+    assert len(asked) < 10

@@ -1,15 +1,17 @@
 """Products of rounded tables: what they compute, where they are taken, and where not."""
 
+import itertools
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
-from contrast_cases import clustered, evaluate, pair_weight, unit
+from contrast_cases import clustered, evaluate, pair_weight, spread, unit
 from mux_hop_cases import graph_of
 from torch import Tensor
 
-from muxgcl.kernels import PairWeight, chunked, reference
+from muxgcl.kernels import PairWeight, Sample, chunked, contrast, reference
 from muxgcl.kernels import rounded as module
 from muxgcl.kernels.rounded import padded_rows, product, rounded, short
 from muxgcl.runs.fit import fit
@@ -151,9 +153,72 @@ def test_a_rounded_contrast_is_close_to_the_definition(
 
 
 @pytest.mark.usefixtures("on_fast")
-def test_a_contrast_is_not_rounded_where_its_exponentials_would_overflow() -> None:
-    inputs, how = [unit(20, 8), unit(20, 8)], {"temperature": 0.01, "nodes": 10}
-    plain = evaluate(chunked.contrast, inputs, None, torch.tensor(1.0), **how)
+@pytest.mark.parametrize("rows", [unit, clustered])
+@pytest.mark.parametrize("kind", ["none", "line", "curve"])
+@pytest.mark.parametrize(("anchors", "keys"), [(150, 150), (40, 130), (130, 40)])
+@pytest.mark.parametrize("temperature", [0.1, 0.3])
+def test_rounded_sums_over_any_number_of_keys_are_close_to_the_definition(
+    rows: Callable[[int, int], Tensor], kind: str, anchors: int, keys: int, temperature: float
+) -> None:
+    inputs = [rows(2 * anchors, 32), rows(2 * keys, 32)]
+    order = torch.randperm(max(anchors, keys))  # a node may be an anchor, a key, or both
+    ids = order[:anchors].repeat(2), order.flip(0)[:keys].repeat(2)
+    weight = None if kind == "none" else weights(kind, max(anchors, keys))
+    if weight is not None:
+        weight = weight.between((0, anchors), (0, keys))
+    how, up = {"temperature": temperature, "nodes": ids}, spread(2 * anchors)
+    want = evaluate(reference.negative_sum, inputs, weight, up, torch.float64, **how)
+    plain = evaluate(chunked.negative_sum, inputs, weight, up, **how)
     with rounded():
-        found = evaluate(chunked.contrast, inputs, None, torch.tensor(1.0), **how)
+        found = evaluate(chunked.negative_sum, inputs, weight, up, **how)
+    for got, right, exact in zip(found, want, plain, strict=True):
+        assert got.dtype == torch.float32
+        assert (got - right).norm() < 0.02 * right.norm()
+        assert (exact - right).norm() < 1e-4 * right.norm()
+        assert not torch.equal(got, exact)  # it was rounded
+
+
+@pytest.mark.usefixtures("on_fast")
+@pytest.mark.parametrize(("anchors", "keys"), [(60, 60), (20, 60), (60, 20)])
+def test_a_rounded_contrast_of_a_sample_is_close_to_its_sum_over_pairs(
+    anchors: int, keys: int
+) -> None:
+    nodes, t = 90, 0.3
+    sample = Sample(torch.randperm(nodes)[:60], anchors, keys, nodes)
+    one, two = (clustered(120, 16) for _ in range(2))  # of both views
+    a, b = one.double(), two.double()
+    losses = []
+    for view, i in itertools.product(range(2), range(anchors)):
+        row = 60 * view + i
+        pull = math.exp(float(a[row] @ b[60 * (1 - view) + i]) / t)
+        others = [k for k in range(keys) if k != i]
+        met = [float(a[row] @ b[60 * other + k]) / t for k in others for other in range(2)]
+        push = sum(map(math.exp, met)) * (nodes - 1) / len(others)
+        losses.append(math.log((pull + push) / pull))
+
+    def estimate(*tables: Tensor) -> tuple[Tensor, ...]:
+        leaves = [table.clone().requires_grad_() for table in tables]
+        loss = contrast(*leaves, temperature=t, backend="chunked", sample=sample)
+        return loss, *torch.autograd.grad(loss, leaves)
+
+    want, plain = sum(losses) / len(losses), estimate(one, two)
+    with rounded():
+        found = estimate(one, two)
+    assert abs(plain[0].item() - want) < 1e-5 * want
+    assert abs(found[0].item() - want) < 2e-3 * want
+    for got, right in zip(found[1:], plain[1:], strict=True):
+        assert (got - right).norm() < 0.02 * right.norm()
+        assert not torch.equal(got, right)  # it was rounded
+
+
+@pytest.mark.usefixtures("on_fast")
+@pytest.mark.parametrize("function", [chunked.contrast, chunked.negative_sum])
+def test_nothing_is_rounded_where_exponentials_would_overflow(
+    function: Callable[..., Tensor],
+) -> None:
+    inputs, how = [unit(20, 8), unit(20, 8)], {"temperature": 0.01, "nodes": 10}
+    up = torch.ones(() if function is chunked.contrast else 20)
+    plain = evaluate(function, inputs, None, up, **how)
+    with rounded():
+        found = evaluate(function, inputs, None, up, **how)
     assert all(torch.equal(a, b) for a, b in zip(found, plain, strict=True))

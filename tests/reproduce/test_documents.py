@@ -151,10 +151,10 @@ def test_a_case_of_new_nodes_is_its_mean_and_the_difference_to_training(tmp_path
 
 def test_a_sample_is_shown_beside_all_nodes(tmp_path: Path) -> None:
     lines = [
-        {"dataset": "photo", "anchors": None, "accuracy": [90.0, 92.0]},
-        {"dataset": "photo", "anchors": 512, "accuracy": [90.0, 91.0]},
-        {"dataset": "photo", "anchors": 512, "accuracy": [91.0, 92.0]},
-        {"dataset": "cora", "anchors": 2048, "accuracy": [80.0]},
+        {"dataset": "photo", "nodes": 2000, "anchors": None, "accuracy": [90.0, 92.0]},
+        {"dataset": "photo", "nodes": 2000, "anchors": 512, "accuracy": [90.0, 91.0]},
+        {"dataset": "photo", "nodes": 2000, "anchors": 512, "accuracy": [91.0, 92.0]},
+        {"dataset": "cora", "nodes": 2708, "anchors": 2048, "accuracy": [80.0]},
     ]
     append_lines(tmp_path / "sampled.jsonl", lines)
     table = scales.sample_table(tmp_path / "sampled.jsonl")
@@ -162,7 +162,7 @@ def test_a_sample_is_shown_beside_all_nodes(tmp_path: Path) -> None:
     assert table.rows == [
         ["all nodes", "—", "91.00"],
         ["512", "—", "91.00 (+0.00, 2 seeds)"],
-        ["2,048", "—", "—"],
+        ["2,048", "—", "all"],  # the graph has no more nodes
     ]
 
 

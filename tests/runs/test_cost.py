@@ -1,5 +1,7 @@
 """What a training will take: counts against what torch counts, and what is chosen by them."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -20,7 +22,15 @@ from muxgcl.runs.cost import Cost, check_memory, choose_sampling, estimate
 from muxgcl.runs.plan import Plan, build
 from muxgcl.runs.rates import Rates, calibrate
 from muxgcl.runs.scoring import Judging
-from muxgcl.runs.work import NUMBER, Shape, of_autoencoder, of_epoch, tables, walking
+from muxgcl.runs.work import (
+    NUMBER,
+    Shape,
+    autoencoding,
+    of_autoencoder,
+    of_epoch,
+    tables,
+    walking,
+)
 from muxgcl.seeding import seeded
 from muxgcl.sparse import Csr
 
@@ -171,19 +181,92 @@ def test_tables_that_are_always_there_have_as_many_bytes_as_are_counted() -> Non
 
 
 @pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_products_of_a_vgae_are_counted_as_torch_counts_them(
-    features: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("variational", [True, False])
+@pytest.mark.parametrize("hidden", [None, 40])
+def test_products_and_tables_of_an_autoencoder_are_counted_as_torch_counts_them(
+    features: str, variational: bool, hidden: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = GRAPHS[features]
     with seeded(0):
-        model = Vgae(graph.num_features, 8)
+        model = Vgae(graph.num_features, 8, hidden=hidden, variational=variational)
         read = gathered(monkeypatch, lambda: total(model.loss(graph)).backward())
         model.zero_grad()
         want = flops_of(lambda: total(model.loss(graph)).backward(), monkeypatch)
-    work = of_autoencoder(graph, 8)
+        kept = saved(model, graph)
+    work = of_autoencoder(graph, 8, hidden=hidden, variational=variational)
     assert work.flops == pytest.approx(want, rel=0.1)  # torch counts the sums of biases, too
     assert work.gathers == pytest.approx(read, rel=0.02)
+    assert work.kept == pytest.approx(kept, rel=0.1)
     assert work.pairs == 0
+
+
+@pytest.mark.parametrize("method", ["gae", "vgae"])
+def test_an_autoencoder_is_estimated_whole_for_it_has_no_sample(method: str) -> None:
+    graph, made = GRAPHS["dense"], Plan.make(method, "quick", overrides={"epochs": 10})
+    rates = calibrate(made, graph)
+    found = choose_sampling(made, graph, rates, patience=0.0, memory=1.0)
+    assert found.sampling == Sampling()
+    assert found.cost == estimate(made, graph, rates)
+    assert found.cost.seconds > 0
+    work = of_epoch(made, graph)
+    assert work.weights == sum(
+        table.numel() for table in build(made, graph).parameters() if table.ndim > 1
+    )
+
+
+MEASURED = """
+from pathlib import Path
+
+from muxgcl.affinity.autoencoder import vgae
+from muxgcl.graph import Graph
+from muxgcl.io import planted
+from muxgcl.runs.heap import reused_memory
+
+def read(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
+
+graph, small = (Graph.from_data(planted(nodes=n, degree=40)) for n in (3000, 50))
+with reused_memory(graph.device):
+    vgae(small, width=8, epochs=1, lr=0.01)  # what is loaded once
+before = read("VmRSS")
+with reused_memory(graph.device):
+    vgae(graph, width=128, epochs=3, lr=0.01)
+print(read("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
+def test_memory_of_training_a_vgae_is_what_a_process_took() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED],
+        env={"PYTHONPATH": str(Path(cost.__file__).parents[2]), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    graph = Graph.from_data(planted(nodes=3000, degree=40))
+    found = autoencoding(graph, 128, cost.BACKWARD * cost.UNUSED)
+    assert found == pytest.approx(int(done.stdout), rel=0.3)
+
+
+def test_training_a_vgae_for_affinities_may_be_what_takes_the_most_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of many edges: a pair reads two rows, whatever a sample leaves of the contrast."""
+    monkeypatch.setattr(cost, "resident", lambda: 0.0)
+    graph = Graph.from_data(planted(nodes=300, degree=60))
+    pairs = len(graph.adjacency.col) - 300
+    narrow, wide, walks = (
+        estimate(plan(anchors=20, keys=20, **affinity), graph, FAST).bytes
+        for affinity in (
+            {"affinity": "vgae", "affinity_width": 64},
+            {"affinity": "vgae", "affinity_width": 128},
+            {"affinity_width": 128, "walks_per_node": 1},
+        )
+    )
+    assert wide - narrow >= NUMBER * 2 * pairs * 64 * cost.BACKWARD
+    assert wide > 2 * walks
 
 
 def test_affinities_of_a_vgae_take_as_long_whatever_the_contrast_does() -> None:
@@ -531,9 +614,9 @@ def test_scores_that_do_not_fit_are_refused_and_the_way_out_is_named(
 
 @pytest.mark.parametrize(
     ("anchors", "keys", "workers", "rounded"),
-    [(50, 50, 1, True), (50, 60, 1, False), (None, 60, 1, False), (50, 50, 2, False)],
+    [(50, 50, 1, True), (50, 60, 1, True), (None, 60, 2, True), (None, None, 1, False)],
 )
-def test_pairs_are_rounded_where_as_many_keys_as_anchors_meet_in_one_process(
+def test_pairs_of_a_sample_are_rounded_however_many_keys_it_has(
     anchors: int | None, keys: int, workers: int, rounded: bool
 ) -> None:
     graph, made = GRAPHS["dense"], plan(anchors=anchors, keys=keys)

@@ -22,6 +22,7 @@ from muxgcl.runs.score_work import (
     in_threads,
     judged,
     means_seconds,
+    report_seconds,
     scoring,
     slowness,
     split_seconds,
@@ -154,7 +155,18 @@ def test_scores_are_in_the_estimate_of_time_and_memory(monkeypatch: pytest.Monke
 
 def test_the_line_says_how_much_of_the_time_goes_into_scores() -> None:
     found = cost.Cost(720, 1.1 * 2**30, 0, "CPU", 120)
-    assert str(found) == "about 12 min (2 min of them for scores), 1.1 GiB on this CPU"
+    assert str(found) == "about 12 min (training 10 min, scoring 2 min), 1.1 GiB on this CPU"
+
+
+def test_a_report_is_part_of_the_estimate_and_its_t_sne_of_a_sample() -> None:
+    without, with_it = (
+        scoring(plan(), GRAPH, replace(ASKED, report=told), 2.0)[0] for told in (False, True)
+    )
+    assert with_it - without == pytest.approx(2 * report_seconds(GRAPH.num_nodes))
+    times = [report_seconds(nodes) for nodes in (100, 3_000, 4_000, 30_000, 10**6)]
+    # as measured on one core: the page (0.6, 6 and 7.9 s) and similarities (0.1, 2.6 and 2.5 s)
+    assert times[:3] == pytest.approx([0.7, 8.6, 10.4], rel=0.2)
+    assert times[2] < times[3] == times[4]
 
 
 def test_this_machine_is_neither_stopped_nor_infinitely_fast() -> None:

@@ -98,13 +98,14 @@ def sample_table(path: Path) -> Table:
     found: dict[tuple[str, int | None], list[float]] = defaultdict(list)
     for row in rows:
         found[row["dataset"], row["anchors"]].append(fmean(row["accuracy"]))
+    nodes = {row["dataset"]: row["nodes"] for row in rows}
     graphs = [name for name in TITLES if any(dataset == name for dataset, _ in found)]
     sizes = sorted({size for _, size in found if size is not None})
 
     def cell(graph: str, size: int | None) -> str:
         values, exact = found.get((graph, size)), found.get((graph, None))
         if not values or not exact:
-            return DASH
+            return "all" if size is not None and size >= nodes[graph] else DASH
         mean, seeds = fmean(values), f", {len(values)} seeds" if len(values) > 1 else ""
         if size is None:
             return f"{mean:.2f}{seeds}"
@@ -122,7 +123,9 @@ def sample_table(path: Path) -> Table:
         [
             "`mux-hop`, preset `best`, at the preset's number of steps; 10 splits of the "
             "development half, one seed unless more are named; in brackets the difference to all "
-            f"nodes. {DASH}: not run. Records: `records/sampled.jsonl`, by "
+            "nodes. all: the graph has no more nodes than that. Not run: 1,024 and 4,096 nodes, "
+            "other numbers of negatives than of anchors, and a second seed where none is named. "
+            "Records: `records/sampled.jsonl`, by "
             "`benchmarks/scale.py --accuracy`."
         ],
     )

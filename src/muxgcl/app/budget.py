@@ -13,7 +13,7 @@ from muxgcl.runs import cost
 from muxgcl.runs.auto import of_sample
 from muxgcl.runs.cost import Cost
 from muxgcl.runs.environment import pick_device
-from muxgcl.runs.plan import Plan, check_plan
+from muxgcl.runs.plan import Plan, check_plan, find_method
 from muxgcl.runs.rates import Rates, calibrate
 from muxgcl.runs.scoring import Judging
 from muxgcl.runs.trial import measured
@@ -93,7 +93,8 @@ def budget(
     if on_measure is not None:
         on_measure()
     rates = replace(calibrate(plan, graph), workers=workers)
-    if exact or plan.sampling or (on_gpu and plan.preset != "auto"):
+    as_asked = exact or plan.sampling or not find_method(plan.method).samples
+    if as_asked or (on_gpu and plan.preset != "auto"):
         found = cost.estimate(plan, graph, rates)
         cost.check_memory(plan, graph, found, rates)
         if not on_gpu:

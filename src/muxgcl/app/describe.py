@@ -91,6 +91,7 @@ def run_info(run: Folder) -> dict[str, Any]:
         "created": facts.get("created"),
         "nodes": data.get("nodes"),
         "edges": data.get("edges"),
+        "directed": data.get("directed", False),
         "features": data.get("features"),
         "classes": _classes(folder) or data.get("classes", 0),
         "epochs": epochs,

@@ -19,6 +19,7 @@ from muxgcl.app.observer import Observer
 from muxgcl.app.options import LoadOptions, RunOptions
 from muxgcl.app.prepare import Job, prepare
 from muxgcl.app.result import Result, SeedsResult
+from muxgcl.app.show import edges_of
 from muxgcl.app.start_or_resume import (
     begin,
     refuse_foreign,
@@ -93,10 +94,10 @@ def dry_run(
     options = replace(options or RunOptions(), resume=False)
     job = prepare(graph, options, load, observer, workers=workers, always=True)
     read = job.graph
-    edges = len(read.adjacency.col) - read.num_nodes
+    entries = len(read.adjacency.col) - read.num_nodes
+    edges = edges_of(entries, directed=read.kinds is not None and read.kinds.directed)
     nodes, features = how_many(read.num_nodes, "node"), how_many(read.num_features, "feature")
-    sizes = f"{nodes}, {edges:,} edges (both ways), {features}"
-    for note in (sizes, *job.notes):
+    for note in (f"{nodes}, {edges}, {features}", *job.notes):
         if note not in job.budget.notes:
             job.observer.note(note)
     return job.budget

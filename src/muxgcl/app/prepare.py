@@ -127,6 +127,7 @@ def prepare(
             options.splits,
             options.split_seed,
             controls=labelled and options.controls is not False,
+            report=options.score and options.report,
         )
     if workers is not None:
         agree(workers, plan)

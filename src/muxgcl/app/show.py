@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from muxgcl.evaluate.controls import control_name
+from muxgcl.io.safety import how_many
 
 MEASURES = {
     "accuracy": "accuracy %",
@@ -83,15 +84,24 @@ def _figure(measure: str, value: Mapping[str, Any], usual: int, sign: str) -> st
     return f"{value['mean']:.{digits}f}{spread}{other}"
 
 
+def edges_of(entries: int, *, directed: bool = False) -> str:
+    """How many edges a graph has, each counted once; a graph stores two entries for each."""
+    if directed:
+        return f"{how_many(entries // 2, 'pair')} of nodes with directed edges"
+    return how_many(entries // 2, "edge")
+
+
 def info_rows(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The rows of `muxgcl info`: a name and a value each."""
     yield "run", str(info["run"])
     members = f", {info['members']} members" if info["members"] > 1 else ""
     yield "method", f"{info['method']} (preset {info['preset']}, seed {info['seed']}{members})"
-    sizes = {"nodes": "nodes", "edges": "edges (both ways)"}
-    sizes |= {name: name for name in ("features", "classes") if info[name] != 0}
-    counts = ", ".join(f"{info[n]:,} {name}" for n, name in sizes.items() if info[n] is not None)
-    yield "graph", f"{info['dataset']}: {counts}"
+    counts = [
+        edges_of(info[name], directed=info["directed"]) if name == "edges" else f"{count:,} {name}"
+        for name in ("nodes", "edges", "features", "classes")
+        if (count := info[name]) is not None and (count or name in ("nodes", "edges"))
+    ]
+    yield "graph", f"{info['dataset']}: {', '.join(counts)}"
     state = "finished" if info["finished"] else "not finished: --resume goes on"
     loss = "" if info["loss"] is None else f", loss {info['loss']:.4f}"
     yield "epochs", f"{info['epochs_done']} of {info['epochs']}{loss}, {state}"

@@ -92,14 +92,15 @@ def list_datasets(
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("at hand", no_wrap=True)
     table.add_column("what it is", overflow="fold")
-    for row in rows:
+    for row, entry in zip(rows, DATASETS.values(), strict=True):
         place = "packaged" if row["packaged"] else "yes" if row["at_hand"] else "no"
-        counts = [f"{row[key]:,}" for key in COUNTS]
+        once = {**row, "edges": entry.edges // 2}  # which the count has both ways
+        counts = [f"{once[key]:,}" for key in COUNTS]
         what = str(row["title"]).partition(": ")[2]
         table.add_row(str(row["dataset"]), *counts, place, what)
     Console().print(table)
     console.print(
-        "edges: both ways. no: the first run downloads it, or looks for its files in --data-root. "
+        "no: the first run downloads it, or looks for its files in --data-root. "
         "Also: folders of the Open Graph Benchmark, and muxgcl datasets make sbm"
     )
 

@@ -194,7 +194,8 @@ Resume = Annotated[
     bool,
     typer.Option(
         "--resume",
-        help="Continue the run in the run folder; with more --epochs, train longer.",
+        help="Continue the run in the run folder; with more --epochs, train longer. Where there "
+        "is no run, a new one begins, and a line says so.",
         rich_help_panel=FOLDER,
     ),
 ]

@@ -15,7 +15,17 @@ import numpy as np
 from muxgcl.errors import UserError
 from muxgcl.io.ids import Ids, read_ids
 from muxgcl.io.roles import Choice
-from muxgcl.io.table import MISSING, Block, Dense, counted, is_number, lean, settle, stripped
+from muxgcl.io.table import (
+    MISSING,
+    Block,
+    Dense,
+    ReadAgain,
+    counted,
+    is_number,
+    lean,
+    settle,
+    stripped,
+)
 
 SMALL = 1 << 20  # bytes up to which loading pyarrow takes longer than reading without it
 PIECE = 1 << 22  # bytes that are parsed at a time
@@ -89,7 +99,7 @@ class ArrowReader:
     ) -> None:
         """`some`: records to judge columns by; `skip`: lines before the first row."""
         self.path, self.names, self.choice = path, names, choice
-        self.delimiter, self.skip = delimiter, skip
+        self.delimiter, self.skip, self.usable = delimiter, skip, True
         at = {name: place for place, name in enumerate(names)}
         self.numeric = [
             name
@@ -97,18 +107,18 @@ class ArrowReader:
             if all(_numeric(row[at[name]].strip()) for row in some[1:])
         ]
 
-    def blocks(self, as_text: frozenset[str]) -> list[Block] | None:
-        """All blocks, or None where pyarrow cannot read them or something is wrong with them."""
+    def blocks(self, as_text: frozenset[str]) -> Iterator[Block]:
+        """All blocks, or `ReadAgain`: then as text, and if that fails too, not by pyarrow."""
         from pyarrow import ArrowInvalid
 
-        for numeric in (self.numeric, []):
-            try:
-                return list(self._blocks(as_text, [n for n in numeric if n not in as_text]))
-            except (ArrowInvalid, _OtherwiseReadError):
-                continue
-            except UserError:  # the reader that counts lines says where it is
-                return None
-        return None
+        try:
+            yield from self._blocks(as_text, [n for n in self.numeric if n not in as_text])
+        except (ArrowInvalid, _OtherwiseReadError):
+            self.usable, self.numeric = bool(self.numeric), []
+            raise ReadAgain from None
+        except UserError:  # the reader that counts lines says where it is
+            self.usable = False
+            raise ReadAgain from None
 
     def _blocks(self, as_text: frozenset[str], numeric: list[str]) -> Iterator[Block]:
         for batch in self._batches(numeric):

@@ -159,11 +159,9 @@ class _Reader:
         return f"line {self.lines[row + self.skip]:,}"
 
     def blocks(self, file: TextIO, as_text: frozenset[str]) -> Iterator[Block]:
-        if self.arrow is not None:
-            if (found := self.arrow.blocks(as_text)) is not None:
-                yield from found
-                return
-            self.arrow = None
+        if self.arrow is not None and self.arrow.usable:
+            yield from self.arrow.blocks(as_text)
+            return
         file.seek(0)
         del self.lines[:]
         records = islice(_records(file, self.path, self.lines), self.skip, None)

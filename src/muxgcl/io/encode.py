@@ -23,7 +23,7 @@ from muxgcl.errors import UserError
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.safety import check_size, how_many, listed, quoted
 from muxgcl.io.structure import NAMES
-from muxgcl.io.table import Dense, Matrix, Place, is_bag, is_number, row_blocks, to_dense
+from muxgcl.io.table import WIDE, Dense, Matrix, Place, is_bag, is_number, row_blocks, to_dense
 
 MOST_CATEGORIES = 256
 ALWAYS_CATEGORIES = 16
@@ -211,7 +211,10 @@ def _unnamed(names: Collection[str]) -> bool:
 
 
 def _encode_numbers(table: NodeTable, encoding: Encoding) -> tuple[Matrix, Mask, list[str]]:
-    """The features, which nodes anything is given of, and what was missing."""
+    """The features, which nodes anything is given of, and what was missing.
+
+    They are written over the numbers of a wide table that nobody else holds.
+    """
     names = list(encoding.numbers)
     if words := [name for name in names if name in table.text]:
         raise UserError(f"{table.name}: column {quoted(words[0])} holds text; expected numbers")
@@ -220,14 +223,15 @@ def _encode_numbers(table: NodeTable, encoding: Encoding) -> tuple[Matrix, Mask,
         at = {name: position for position, name in enumerate(table.number_names)}
         numbers = numbers[:, [at[name] for name in names]]
     rules = list(encoding.numbers.values())
+    spent = table.ours and len(table.number_names) > WIDE  # leaks and reports look at fewer columns
     if any(rule != AS_IS for rule in rules):
-        numbers = to_dense(numbers).copy()
+        numbers = to_dense(numbers) if spent else to_dense(numbers).copy()
         for column, (shift, scale) in zip(numbers.T, rules, strict=True):
             column[:] = (column.astype(np.float64) - shift) / scale
     given, missing = _given(numbers)
     if not missing:
         return numbers, given, []
-    numbers = numbers.copy()
+    numbers = numbers if spent else numbers.copy()
     entries = numbers.data if isinstance(numbers, csr_array) else numbers
     np.nan_to_num(entries, copy=False)  # after scaling, 0 is the mean
     many = how_many(missing, "missing number")

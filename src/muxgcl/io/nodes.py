@@ -34,6 +34,7 @@ class NodeTable:
     notes: tuple[str, ...] = ()
     numbered: bool = False  # rows are the nodes 0, 1, ...: there should be one for each
     placed: bool = False  # columns have no names but their places
+    ours: bool = False  # nobody else holds its numbers
     assumed: str | None = None  # the first column, read as the id though its name does not tell
 
     def __post_init__(self) -> None:
@@ -89,6 +90,7 @@ def node_table(table: Table, columns: NodeColumns) -> NodeTable:
         label_name=label_column,
         place=table.place,
         notes=(*table.notes, *told, *read),
+        ours=True,
         assumed=id_column if columns.id is None and first and not names_ids(id_column) else None,
     )
 

@@ -118,9 +118,10 @@ class NodeColumns:
 
     def labels(self, table: str, columns: list[str]) -> str | None:
         """The label: as named, or by a usual name; the only other column of a table of labels."""
-        others = [column for column in columns if column != self.ids(table, columns)]
+        ids = self.ids(table, columns)
+        others = [column for column in columns if column != ids]
         if self.label is not None and not (self.label_elsewhere and self.label not in others):
-            if self.label == self.ids(table, columns):
+            if self.label == ids:
                 raise UserError(
                     f"{table}: {quoted(self.label)} is the column of node ids; "
                     "it cannot be the label"

@@ -6,6 +6,7 @@ kept sparse at once: 8,000 indicators of 34,000 nodes never stand in memory as 8
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
@@ -18,6 +19,7 @@ from muxgcl.io.ids import Ids, join
 from muxgcl.io.safety import check_size, quoted
 
 CELLS = 1 << 16  # read and converted at a time
+GROWTH = 16  # a table that is full grows by this part of its rows
 WIDE = 64  # a table of so many numbers with ...
 FILLED = 0.25  # ... at most this share of them not zero is a bag of words: indicators or counts
 MISSING = frozenset({"", "NA", "N/A", "null", "NULL", "None", "NaN", "nan", "NAN"})
@@ -74,19 +76,53 @@ class Table:
 
 def gather(read: Callable[[frozenset[str]], Iterator[Block]]) -> Block | None:
     """Stack blocks; a column that is numbers in one block and text in another is read as text."""
-    blocks = list(read(frozenset()))
-    text = frozenset().union(*(block.text for block in blocks))
-    if any(block.text.keys() != text for block in blocks):
-        blocks = list(read(text))
-    if not blocks:
-        return None
-    first = blocks[0]
-    return Block(
-        kept={name: join([block.kept[name] for block in blocks]) for name in first.kept},
-        text={name: [cell for block in blocks for cell in block.text[name]] for name in first.text},
-        numbers=_stack([block.numbers for block in blocks]),
+    rows, text = _read_whole(read, frozenset())
+    return _read_whole(read, text)[0] if rows is None and text else rows
+
+
+class ReadAgain(Exception):
+    """The blocks so far do not count: the reader goes another way when it is called again."""
+
+
+def _read_whole(
+    read: Callable[[frozenset[str]], Iterator[Block]], as_text: frozenset[str]
+) -> tuple[Block | None, frozenset[str]]:
+    while True:
+        with suppress(ReadAgain):
+            return _stacked(read(as_text))
+
+
+def _stacked(blocks: Iterator[Block]) -> tuple[Block | None, frozenset[str]]:
+    """All blocks as one, and the columns that are text in any of them.
+
+    None if there are no blocks, or if they differ in which columns are text. Memory holds the table
+    and one block.
+    """
+    first, numbers, text = None, _Growing(), set[str]()
+    kept: dict[str, list[Ids]] = {}
+    texts: dict[str, list[str]] = {}
+    alike = True
+    for block in blocks:
+        first = block if first is None else first
+        text |= block.text.keys()
+        alike = alike and block.text.keys() == first.text.keys()
+        if not alike:  # all that is wanted of the rest is which columns are text
+            numbers = _Growing()
+            continue
+        numbers.add(block.numbers)
+        for name, ids in block.kept.items():
+            kept.setdefault(name, []).append(ids)
+        for name, cells in block.text.items():
+            texts.setdefault(name, []).extend(cells)
+    if first is None or not alike:
+        return None, frozenset(text)
+    whole = Block(
+        kept={name: join(parts) for name, parts in kept.items()},
+        text=texts,
+        numbers=numbers.whole(),
         number_names=first.number_names,
     )
+    return whole, frozenset(text)
 
 
 def is_bag(matrix: Matrix) -> bool:
@@ -113,12 +149,44 @@ def to_dense(matrix: Matrix) -> Dense:
     return matrix.toarray()
 
 
-def _stack(parts: list[Matrix]) -> Matrix:
-    if len(parts) == 1:
-        return parts[0]
-    if any(isinstance(part, csr_array) for part in parts):
+class _Growing:
+    """Matrices one below the other: dense ones in one table that grows where it is."""
+
+    def __init__(self) -> None:
+        self.table: Dense | None = None
+        self.ours = False  # the table is a block of somebody else's until it grows
+        self.rows = 0  # of the table that are filled
+        self.rest: list[Matrix] = []  # from the first sparse one on
+
+    def add(self, matrix: Matrix) -> None:
+        """Put a matrix below the others."""
+        if self.rest or isinstance(matrix, csr_array):
+            self.rest.append(matrix)
+            return
+        end = self.rows + len(matrix)
+        if self.table is None:
+            self.table = matrix
+        else:
+            if end > len(self.table):
+                self._resize(end + end // GROWTH)
+            self.table[self.rows : end] = matrix
+        self.rows = end
+
+    def whole(self) -> Matrix:
+        """All of them."""
+        if self.table is not None and len(self.table) > self.rows:
+            self._resize(self.rows)
+        parts = self.rest if self.table is None else [self.table, *self.rest]
+        if len(parts) == 1:
+            return parts[0]
         return lean(vstack([csr_array(part) for part in parts], format="csr"))
-    return np.concatenate(parts)
+
+    def _resize(self, rows: int) -> None:
+        assert self.table is not None
+        if not self.ours:
+            self.table, self.ours = np.array(self.table, order="C"), True
+        # the system moves large tables without copying them; nobody else holds this one
+        self.table.resize((rows, self.table.shape[1]), refcheck=False)
 
 
 def settle(texts: list[str], name: str, table: str, place: Place) -> Dense | list[str]:

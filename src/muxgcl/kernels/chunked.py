@@ -103,8 +103,17 @@ class _Tiles:
         self, push: Tensor, sums: Tensor, share: Tensor, near: Tensor, d_keys: Tensor
     ) -> Tensor:
         """Each row's share of `push` times the keys; times `near`, it is added to `d_keys`."""
-        d_keys.addmm_(push.mul_(share[:, None]).T, near)
+        push.mul_(share[:, None])
+        self.add_to(d_keys, push, near)
+        return self.times_keys(push, sums)
+
+    def times_keys(self, push: Tensor, sums: Tensor) -> Tensor:
+        """`push` times the keys, given its sums over them."""
         return push @ self.keys
+
+    def add_to(self, d_keys: Tensor, push: Tensor, near: Tensor) -> None:
+        """Add the transpose of `push` times a table of these rows."""
+        d_keys.addmm_(push.T, near)
 
     def _shifted(self, rows: Tensor, start: int, stop: int, floor: Tensor) -> Tensor:
         """What `push` returns, each row divided by the exponential of its shift."""
@@ -160,8 +169,20 @@ class _RoundedTiles(_Tiles):
     ) -> Tensor:
         """`_Tiles.pulled`, from products whose factors and results have 16 bits."""
         share = share[:, None]
-        d_keys += push.T @ (share * near).bfloat16()
-        return share * (push @ self.keys + sums[:, None] * self.centre)
+        self.add_to(d_keys, push, share * near)
+        return share * self.times_keys(push, sums)
+
+    def times_keys(self, push: Tensor, sums: Tensor) -> Tensor:
+        """`push` times the keys, their mean included."""
+        return push @ self.keys + sums[:, None] * self.centre
+
+    def add_to(self, d_keys: Tensor, push: Tensor, near: Tensor) -> None:
+        """Add the transpose of `push` times a table that is rounded first."""
+        d_keys += push.T @ near.bfloat16()
+
+
+def _rounds(anchor: Tensor, temperature: float) -> bool:
+    return is_asked(anchor) and temperature >= LEAST_ROUNDED
 
 
 class _NegativeSum(torch.autograd.Function):
@@ -169,23 +190,26 @@ class _NegativeSum(torch.autograd.Function):
     def forward(
         ctx: Any, anchor: Tensor, keys: Tensor, weight: Any, temperature: float, ids: Ids
     ) -> Tensor:
-        tiles = _Tiles(anchor, keys, weight, temperature, ids)
+        kind = _RoundedTiles if _rounds(anchor, temperature) else _Tiles
+        tiles = kind(anchor, keys, weight, temperature, ids)
         sums, pulls = anchor.new_empty(len(anchor)), torch.empty_like(anchor)
         for rows, push in tiles:
-            sums[rows] = push.sum(1)
-            pulls[rows] = push @ keys
-        ctx.save_for_backward(pulls)
+            sums[rows] = push.sum(1, dtype=anchor.dtype)
+            pulls[rows] = tiles.times_keys(push, sums[rows])
+        lost = tiles.shift.exp()  # what each row was divided by
+        ctx.save_for_backward(anchor, pulls.mul_(lost[:, None]), lost)
         ctx.tiles = tiles
-        return sums
+        return sums.mul_(lost)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        anchor, pulls, lost = ctx.saved_tensors
         upstream = grads[0] / ctx.tiles.temperature
-        (pulls,) = ctx.saved_tensors
-        d_keys = torch.zeros_like(ctx.tiles.keys)
+        near = (upstream * lost)[:, None] * anchor
+        d_keys = anchor.new_zeros(ctx.tiles.keys.shape)
         if ctx.needs_input_grad[1]:
             for rows, push in ctx.tiles:
-                d_keys.addmm_(push.T, upstream[rows, None] * ctx.tiles.anchor[rows])
+                ctx.tiles.add_to(d_keys, push, near[rows])
         return upstream[:, None] * pulls, d_keys, None, None, None
 
 
@@ -235,10 +259,9 @@ class _Contrast(torch.autograd.Function):
         d_anchor, d_positive = torch.empty_like(anchor), torch.empty_like(positive)
         d_keys = torch.zeros_like(keys)
         loss = anchor.new_zeros(())
-        rounds = is_asked(anchor) and t >= LEAST_ROUNDED
         tiles = (
             _RoundedTiles(anchor, keys, weight, t, nodes)
-            if rounds
+            if _rounds(anchor, t)
             else _Tiles(anchor, keys, weight, t, nodes, floor=pull)
         )
         for rows, push in tiles:

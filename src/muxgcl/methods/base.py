@@ -20,6 +20,8 @@ from muxgcl.nn.norm_gcn import NormGCN
 from muxgcl.nn.readout import Readout
 from muxgcl.shapes import Nodes, Scalar, Scale
 
+Counted = Literal["gcn", "perceptron", "filters", "autoencoder"]
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -58,7 +60,7 @@ class Method(nn.Module, ABC):
     samples: ClassVar[bool] = False  # its contrast can be over a sample of the nodes
     divides: ClassVar[bool] = False  # and be divided among workers
     edge_kinds: ClassVar[bool] = False  # looks at directions and types of edges
-    counted_as: ClassVar[Literal["gcn", "perceptron", "filters"] | None] = None  # by runs/work.py
+    counted_as: ClassVar[Counted | None] = None  # by runs/work.py
     encodes_sample: ClassVar[bool] = False  # what a sample depends on alone, where that is less
     trainable: ClassVar[bool] = True  # has something to train; if not, its loss has no terms
     capturable: bool = True  # the step can do without host-side decisions

@@ -40,6 +40,7 @@ class Gae(Method):
     name: ClassVar = "gae"
     paper: ClassVar = "Kipf and Welling 2016, https://arxiv.org/abs/1611.07308"
     cost: ClassVar = "linear"
+    counted_as: ClassVar = "autoencoder"
     Config: ClassVar = GaeConfig
 
     def __init__(self, graph: Graph, cfg: GaeConfig, context: Context) -> None:

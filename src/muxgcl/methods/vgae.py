@@ -26,6 +26,7 @@ class Vgae(Method):
     name: ClassVar = "vgae"
     paper: ClassVar = "Kipf and Welling 2016, https://arxiv.org/abs/1611.07308"
     cost: ClassVar = "linear"
+    counted_as: ClassVar = "autoencoder"
     Config: ClassVar = GaeConfig
 
     def __init__(self, graph: Graph, cfg: GaeConfig, context: Context) -> None:

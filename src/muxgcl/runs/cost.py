@@ -16,7 +16,7 @@ from muxgcl.graph import Graph
 from muxgcl.kernels import Sampling
 from muxgcl.runs.auto import LARGE
 from muxgcl.runs.environment import pick_device
-from muxgcl.runs.plan import Plan
+from muxgcl.runs.plan import Plan, find_method
 from muxgcl.runs.rates import SLOW, Rates, calibrate, counted
 from muxgcl.runs.score_work import scoring
 from muxgcl.runs.scoring import Judging
@@ -24,6 +24,7 @@ from muxgcl.runs.work import (
     NUMBER,
     Shape,
     Work,
+    autoencoding,
     embedding,
     of_autoencoder,
     of_epoch,
@@ -53,11 +54,13 @@ class Cost:
     bytes: float  # at the peak, of the process or of the GPU
     prepare: float  # of the seconds, those before the first epoch
     device: str  # "CPU" or "GPU"
-    scores: float = 0.0  # of the seconds, those of scores and controls afterwards
+    scores: float = 0.0  # of the seconds, those of scores, controls and a report afterwards
     workers: int = 1  # each of which takes these bytes
 
     def __str__(self) -> str:
-        scores = f" ({duration(self.scores)} of them for scores)" if self.scores >= 1 else ""
+        training = self.seconds - self.scores
+        parts = f" (training {duration(training)}, scoring {duration(self.scores)})"
+        scores = parts if self.scores >= 1 else ""
         size = f"{self.bytes / GIB:.1f} GiB on this {self.device}"
         each = f" for each of {self.workers} workers" if self.workers > 1 else ""
         return f"about {duration(self.seconds)}{scores}, {size}{each}"
@@ -85,9 +88,12 @@ def estimate(plan: Plan, graph: Graph, rates: Rates | None = None) -> Cost:
         epochs = plan.settings.embedding_settings()["epochs"]
         prepare = epochs * autoencoder_seconds(plan, graph, rates) * sustained
     here = torch.cuda.memory_allocated(device) if on_gpu else resident()
-    training = NUMBER * BACKWARD * work.kept * (1.0 if on_gpu else UNUSED)
-    needed = max(training, embedding(plan, graph, shape)) + NUMBER * 5 * work.weights
-    needed = max(needed + tables(graph, shape), walking(plan, graph, shape))
+    peak = BACKWARD * (1.0 if on_gpu else UNUSED)
+    needed = max(NUMBER * peak * work.kept, embedding(plan, graph, shape))
+    needed += NUMBER * 5 * work.weights + tables(graph, shape)
+    if shape.affinity and plan.settings.affinity == "vgae":
+        needed = max(needed, autoencoding(graph, shape.affinity, peak))
+    needed = max(needed, walking(plan, graph, shape))
     prepare *= plan.members  # each has a seed, and so an affinity, of its own
     total = plan.members * plan.train.epochs * epoch + prepare
     where = "GPU" if on_gpu else "CPU"
@@ -105,11 +111,7 @@ def rounds_of_walks(plan: Plan) -> int:
 def epoch_seconds(plan: Plan, graph: Graph, rates: Rates) -> float:
     """The time of one epoch."""
     if plan.rounds(graph) and rates.rounded:
-        n = graph.num_nodes
-        square = min(plan.anchors or n, n) == min(plan.keys or n, n)
-        # as many keys as anchors, all of them here: else the contrast itself rounds nothing
-        pairs = rates.rounded_pairs if square and rates.workers == 1 else rates.pairs
-        rates = replace(rates, flops=rates.rounded, pairs=pairs)
+        rates = replace(rates, flops=rates.rounded, pairs=rates.rounded_pairs)
     return _seconds(of_epoch(counted(plan), graph), rates)
 
 
@@ -192,6 +194,8 @@ def choose_sampling(
     whole = estimate(replace(plan, anchors=None, keys=None), graph, rates)
     if exact and whole.seconds <= (BRIEF if brief else patience) and whole.bytes <= memory:
         return Chosen(Sampling(), whole, "the exact contrast of all nodes is affordable")
+    if not find_method(plan.method).samples:
+        return Chosen(Sampling(), whole, f"{plan.method} has no sampled contrast")
     why = f"the exact contrast would take {str(whole).removeprefix('about ')}"
     most = share_of(nodes) if brief else nodes - 1
     for size in SIZES:

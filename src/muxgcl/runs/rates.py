@@ -72,9 +72,11 @@ def calibrate(plan: Plan, graph: Graph) -> Rates:
         sparse = SparseMatrix.from_entries(row, col, value, (rows, rows))
         wide = torch.rand(rows, 256, device=device)
         gathers = len(row) * 256 / clock(lambda: sparse @ wide)
-        pairs = _pairs(plan, shape, probe, clock)
-        with rounded():
-            short_pairs = _pairs(plan, shape, probe, clock)
+        pairs = short_pairs = 1.0
+        if shape.contrasts:
+            pairs = _pairs(plan, shape, probe, clock)
+            with rounded():
+                short_pairs = _pairs(plan, shape, probe, clock)
         walks = _walks(plan, device) if shape.affinity and plan.settings.affinity != "vgae" else 1.0
     return Rates(flops, gathers, touches, pairs, walks, 0.005, halved, short_pairs)
 

@@ -6,7 +6,8 @@ $$a\,n d r + b\,r^3 + c\,n r^2 + e\,n r\,(20 k)^{3/4} + f\,m d$$
 
 seconds on one core: inner products, their eigenvectors, a rotation (none where d > n), Newton's
 method along the strengths, and predictions of m nodes. The factors were fitted on one core; a small
-probe tells how slow this machine is beside it (`slowness`).
+probe tells how slow this machine is beside it (`slowness`). A report after the scores is counted
+by its nodes (`report_seconds`).
 """
 
 import time
@@ -31,6 +32,10 @@ from muxgcl.runs.work import NUMBER, embedding_width
 INNER, EIGEN, ROTATION, NEWTON, PREDICTION = 2e-11, 1.4e-10, 5e-11, 1.1e-8, 5.5e-9  # seconds
 MEANS = 1.1e-9  # seconds of k-means for a number and iteration, beside CLUSTER for each cluster
 CLUSTER = MEANS / 30
+# seconds of a report in all, for each node that t-SNE places, for each whose similarities are
+# measured (`runs/diagnostics.py`), and for each that is shown; fitted on one core
+REPORT, PLACED, COMPARED, SHOWN = 0.5, 2e-3, 5e-4, 2e-4
+MOST_PLACED, MOST_COMPARED, MOST_SHOWN = 3_000, 8_192, 30_000
 PIECE = 800  # rows and columns of the probe that is timed
 LIBRARIES = 400 << 20  # bytes: scikit-learn and scipy, and what the allocator keeps
 SHARED = 0.75  # of a core's speed is left where all cores are busy
@@ -54,7 +59,7 @@ class Judged:
 def scoring(
     plan: Plan, graph: Graph, asked: Judging, slow: float | None = None
 ) -> tuple[float, float]:
-    """Seconds of all scores of one run, and bytes of the embedding and what they need beside it."""
+    """Seconds of all scores of one run, and of its report; bytes of the embedding and scores."""
     slow = slowness() if slow is None else slow
     y = labels_of(asked.data)
     classes = 0 if y is None else len(np.unique(y[y >= 0]))
@@ -75,6 +80,8 @@ def scoring(
                 held = LARGE if table.rows > MANY else table.numbers
                 room = max(room, NUMBER * held * (2 + threads))  # each has copies
             most = max(most, room + (0 if table is embedding else NUMBER * table.numbers))
+    if asked.report:
+        seconds += report_seconds(graph.num_nodes)
     read = graph.num_nodes * embedding_width(plan, graph)
     return seconds * slow, LIBRARIES + most + NUMBER * read
 
@@ -114,6 +121,12 @@ def means_seconds(table: Judged, clusters: int) -> float:
     if table.numbers > LARGE:
         return each * (STARTS * rounds * SAMPLE + 12 * table.numbers)
     return each * STARTS * rounds * table.numbers
+
+
+def report_seconds(nodes: int) -> float:
+    """A page about the run and what it draws, on one core: most of it is t-SNE, of a sample."""
+    each = {MOST_PLACED: PLACED, MOST_COMPARED: COMPARED, MOST_SHOWN: SHOWN}
+    return REPORT + sum(seconds * min(nodes, most) for most, seconds in each.items())
 
 
 def in_threads(seconds: float, count: int, threads: int) -> float:

@@ -44,6 +44,7 @@ class Judging:
     splits: int = 20  # random ones of `holdout`
     split_seed: int = 0
     controls: bool = True  # whether controls are scored, too
+    report: bool = False  # and a page is made of it
 
 
 def labels_of(data: AnyData) -> Array | None:

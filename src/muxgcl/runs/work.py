@@ -11,7 +11,8 @@ propagates (edges x width) both ways and contrasts (anchors x keys) pairs at eve
 sample the rows of each layer are those that the sample depends on (`nn/field.py`). A perceptron
 sees all rows that its hops start from, and the projector's first product comes before the hops.
 `ma-gcl`, whose layers are filters, propagates a random number of times in each: the mean is
-counted. A method says itself which of the three it has (`Method.counted_as`).
+counted. `gae` and `vgae` have two layers and a decoder of drawn pairs. A method says itself which of
+the four it is (`Method.counted_as`).
 """
 
 from dataclasses import dataclass, replace
@@ -73,6 +74,8 @@ class Shape:
     def of(cls, plan: Plan, graph: Graph) -> "Shape":
         """From a plan's settings."""
         cfg, hop = plan.settings, _hops_outside(plan)
+        if METHODS[plan.method].counted_as == "autoencoder":
+            return cls((graph.num_features, cfg.hidden, cfg.width), (), (0, 0), 0, 2, 0)
         last = cfg.hops if hop else cfg.layers
         hidden = cfg.width if METHODS[plan.method].counted_as == "filters" else 2 * cfg.width
         between = [cfg.hidden] * (cfg.depth - 1) if hop else [hidden] * (last - 1)
@@ -95,6 +98,9 @@ def of_epoch(plan: Plan, graph: Graph) -> Work:
     shape = Shape.of(plan, graph)
     if METHODS[plan.method].counted_as == "filters":
         return _filters(plan, graph, shape)
+    if METHODS[plan.method].counted_as == "autoencoder":
+        cfg, variational = plan.settings, plan.method == "vgae"
+        return of_autoencoder(graph, cfg.width, hidden=cfg.hidden, variational=variational)
     encoder = _perceptron if _hops_outside(plan) else _gcn
     work = encoder(plan, graph, shape) + _head(plan, graph, shape)
     both_ways = graph.edge_kinds is not None and graph.edge_kinds.directed
@@ -273,20 +279,27 @@ def _head(plan: Plan, graph: Graph, shape: Shape) -> Work:
     )
 
 
-def of_autoencoder(graph: Graph, width: int) -> Work:
+def of_autoencoder(
+    graph: Graph, width: int, *, hidden: int | None = None, variational: bool = True
+) -> Work:
     """An epoch of a VGAE: two layers on the whole graph, as it is; edges, and as many other pairs.
 
-    A pair reads two rows of `width` numbers, and their gradients are gathered.
+    A pair reads two rows of `width` numbers, and their gradients are gathered. No table has a row
+    or a column for all pairs of nodes.
     """
-    n, entries, w = graph.num_nodes, len(graph.adjacency.col), 2 * width  # mean and spread
+    n, entries, h = graph.num_nodes, len(graph.adjacency.col), hidden or 2 * width
+    w = 2 * width if variational else width  # mean and spread
     pairs = entries - n  # every edge once, and as many without; each node has a loop
-    second = Work(flops=6 * n * w * w, gathers=2 * entries * w, touches=6 * n * w, weights=w * w)
+    second = Work(flops=6 * n * h * w, gathers=2 * entries * w, touches=6 * n * w, weights=h * w)
     told = Work(
         gathers=2 * pairs * width,
-        touches=PAIR * pairs * width + SAMPLED * n * width,
-        kept=n * w + 2 * pairs * width,
+        touches=PAIR * pairs * width,
+        kept=2 * pairs * width,
     )
-    return _first_layer(graph, w, [n, n], entries, in_part=False) + second + told
+    if variational:
+        told += Work(touches=SAMPLED * n * width, kept=5 * n * width)
+    first = _first_layer(graph, h, [n, n], entries, in_part=False)
+    return replace(first, kept=n * h) + second + told  # ReLU needs what it gave alone
 
 
 def tables(graph: Graph, shape: Shape) -> float:
@@ -312,6 +325,17 @@ def walking(plan: Plan, graph: Graph, shape: Shape) -> float:
     walked = 2 * 8 * graph.num_nodes * length + 3 * 8 * len(graph.adjacency.col)
     at_once = batch * length * (6 * width + 4 * length + SHARED_NEGATIVES)
     return float(NUMBER * (5 * graph.num_nodes * width + at_once) + walked)
+
+
+def autoencoding(graph: Graph, width: int, peak: float) -> float:
+    """Bytes of training the VGAE that affinities come from, before the first epoch.
+
+    `peak` is how much more there is at once than what is kept for the backward pass.
+    """
+    work = of_autoencoder(graph, width)
+    numbers = peak * work.kept + 5 * work.weights
+    # the edges as numbers in 64 bits, sorted, and the pairs that are drawn
+    return float(NUMBER * numbers + 8 * 6 * len(graph.adjacency.col))
 
 
 def embedding(plan: Plan, graph: Graph, shape: Shape) -> float:
