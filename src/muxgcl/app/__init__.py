@@ -5,6 +5,7 @@ and prints.
 """
 
 from muxgcl.app.budget import Budget
+from muxgcl.app.classes import PredictedClasses, predict_classes
 from muxgcl.app.describe import report_runs, run_info
 from muxgcl.app.export import export_onnx
 from muxgcl.app.observer import Observer
@@ -28,6 +29,7 @@ __all__ = [
     "Evaluated",
     "LoadOptions",
     "Observer",
+    "PredictedClasses",
     "Result",
     "RunOptions",
     "ScoredLinks",
@@ -39,6 +41,7 @@ __all__ = [
     "evaluate_run",
     "export_onnx",
     "neighbours",
+    "predict_classes",
     "predict_links",
     "report_runs",
     "run",

@@ -205,6 +205,8 @@ def _run_one(
             observer.scores(plan.method, scores, judged)
         if options.score and options.report:
             report_stage(run, observer)
+        if scores and job.labels is not None and (job.labels < 0).any():
+            observer.note(f"classes of the nodes without a label: muxgcl predict {folder}")
     return _result(job, ready, folder, fitted, z, scores, judged)
 
 
