@@ -86,6 +86,10 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
     for end, ids in zip((source, target), ends, strict=True):
         if ids is not rows.kept[end]:
             notes.append(f"{table.name}: column {quoted(end)} is read as whole numbers")
+    marked = sum(one.startswith("#") for one in ends[0]) if isinstance(ends[0], list) else 0
+    if 0 < marked <= len(ends[0]) / FEW:
+        begin = how_many(marked, "edge begins", "edges begin")
+        notes.append(f"{table.name}: {begin} with '#'; only lines before the first are comments")
     if len(ends[0]) <= MANY:
         notes += _about_ids((source, target), ends, table.name)
     return EdgeList(

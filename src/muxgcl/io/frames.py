@@ -8,6 +8,7 @@ import numpy as np
 from muxgcl.errors import UserError
 from muxgcl.io.ids import Ids, ids_of
 from muxgcl.io.roles import EdgeColumns, NodeColumns, check_names, numbers_rows
+from muxgcl.io.safety import quoted
 from muxgcl.io.table import Block, Dense, Table, check_finite, counted, settle
 
 
@@ -83,9 +84,10 @@ def _values(column: Any, name: str, table: str) -> Dense | list[str]:
             numbers = column.to_numpy(dtype=np.float64, na_value=np.nan).astype(np.float32)
         check_finite(numbers[:, None], [name], table, place, where=~missing[:, None])
         return numbers
-    return settle(
-        ["" if cell is None else str(cell) for cell in _plain(column)], name, table, place
-    )
+    cells = _plain(column)
+    if any(isinstance(cell, list | tuple | dict | set | np.ndarray) for cell in cells):
+        raise UserError(f"{table}: column {quoted(name)} holds lists; expected numbers or text")
+    return settle(["" if cell is None else str(cell) for cell in cells], name, table, place)
 
 
 def _plain(column: Any) -> list[Any]:
