@@ -94,8 +94,20 @@ def test_a_table_of_numbers_has_no_header(tmp_path: Path) -> None:
 def test_comments_blank_lines_spaces_and_a_byte_order_mark_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "e.txt").write_text("\ufeff# a graph\n# 2 edges\n\n1   2 \n\n 2 3\n")
     assert load(tmp_path / "e.txt").ids.tolist() == [1, 2, 3]
+    (tmp_path / "k.txt").write_text("% sym unweighted\n% 2 3 3\n1 2\n2 3\n")  # as KONECT writes
+    assert load(tmp_path / "k.txt").ids.tolist() == [1, 2, 3]
     (tmp_path / "e.csv").write_text('"a x", b\r\n b ,"c, d"\r\n')
     assert load(tmp_path / "e.csv").ids.tolist() == ["a x", "b", "c, d"]
+
+
+def test_an_edge_that_begins_with_a_comment_sign_is_told(tmp_path: Path) -> None:
+    lines = [f"n{k},n{k + 1}" for k in range(20)]
+    (tmp_path / "e.csv").write_text("\n".join([*lines, "#n7,n9"]) + "\n")
+    graph = load(tmp_path / "e.csv")
+    assert "#n7" in graph.ids.tolist()
+    assert [note for note in graph.notes if "1 edge begins with '#'; only lines before" in note]
+    (tmp_path / "e.csv").write_text("source,target\n#art,#music\n#music,#dance\n")
+    assert not [note for note in load(tmp_path / "e.csv").notes if "begin" in note]
 
 
 def test_a_name_that_a_user_gives_makes_line_1_a_header(tmp_path: Path) -> None:

@@ -40,12 +40,18 @@ def looks_numeric(cell: str) -> bool:
 
 
 def read_texts(
-    rows: Block, order: list[str], table: str, place: Place
+    rows: Block,
+    order: list[str],
+    table: str,
+    place: Place,
+    left: frozenset[str] = frozenset(),
 ) -> tuple[Block, tuple[str, ...]]:
     """Text that stands for numbers as numbers, at its place in the order; the notes say so."""
     told: dict[str, list[str]] = {}  # the columns that a line is about
     found = {}
     for name, cells in rows.text.items():
+        if name in left:
+            continue
         texts = set(cells) - {""}
         meaning, how = _meaning(texts)
         if how is not None:

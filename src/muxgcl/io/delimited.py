@@ -105,7 +105,7 @@ def _table(
         comments, _, delimiter = _opening(file, path)
         skip = comments + int(header)
         reader.arrow = ArrowReader(path, names, reader.choice, some, delimiter, skip=skip)
-    rows = gather(lambda as_text: reader.blocks(file, as_text))
+    rows = gather(lambda as_text: reader.blocks(file, as_text | columns.texts))
     if rows is None:
         if not (isinstance(columns, EdgeColumns) and columns.may_be_empty):
             raise UserError(f"{path} has a header but no rows")

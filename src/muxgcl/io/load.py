@@ -107,6 +107,7 @@ def load(
         label_elsewhere=apart,
         include=_names(include),
         exclude=_names(exclude),
+        texts=frozenset() if encoding is None else frozenset(encoding.categories),
     )
     folder = Path(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
     own: NodeTable | None

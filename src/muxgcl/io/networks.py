@@ -16,7 +16,7 @@ from muxgcl.io.ids import Ids, ids_of
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.roles import LABELS, EdgeColumns, NodeColumns, find
 from muxgcl.io.safety import XML_GROWTH, check_file, parsing, quoted
-from muxgcl.io.table import Block, Dense, Place, counted, is_number, settle
+from muxgcl.io.table import Block, Dense, Place, counted, is_number, settle, stripped
 
 SUFFIXES = (".graphml", ".gexf", ".gml", ".json")
 LONGEST_TEXT = 100_000  # characters of an attribute
@@ -209,8 +209,13 @@ def _nodes(
         label = next((key for key in cells if key.lower() in LABELS and key not in unlike), None)
     values: dict[str, Dense | list[str]] = {}
     for key in columns.wanted(name, [key for key in cells if key != label and key not in shown]):
-        values |= _column(cells[key], key, name, place)
-    rows, read = read_texts(Block.of(len(records), {}, values), list(values), name, place)
+        values |= (
+            {key: stripped(_texts(cells[key]))}
+            if key in columns.texts
+            else _column(cells[key], key, name, place)
+        )
+    block = Block.of(len(records), {}, values)
+    rows, read = read_texts(block, list(values), name, place, columns.texts)
     return NodeTable(
         name=name,
         ids=ids,

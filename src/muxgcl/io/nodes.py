@@ -70,7 +70,7 @@ def no_numbers(rows: int) -> Dense:
 
 def node_table(table: Table, columns: NodeColumns) -> NodeTable:
     """A table's rows as nodes."""
-    rows, read = read_texts(table.rows, table.columns, table.name, table.place)
+    rows, read = read_texts(table.rows, table.columns, table.name, table.place, columns.texts)
     id_column = columns.ids(table.name, table.columns)
     label_column = columns.labels(table.name, table.columns)
     told = []
