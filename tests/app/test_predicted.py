@@ -80,6 +80,16 @@ def test_labels_may_come_later(half: Path, tmp_path: Path) -> None:
     assert int((Run(half).labels() >= 0).sum()) == 40  # the run keeps its own
 
 
+def test_labels_without_ids_come_in_the_order_of_the_embeddings(
+    half: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "y.npy", np.arange(60) % 3)
+    words = ["predict", str(half), "--labels", str(tmp_path / "y.npy"), "--out"]
+    status, _, told = ask(capsys, *words, str(tmp_path / "p.csv"))
+    assert status == 0
+    assert "y.npy: taken in the order of the nodes: 'n0', 'n1', 'n2', ..." in told
+
+
 def test_classes_without_names_are_numbers(tmp_path: Path) -> None:
     data = muxgcl.load_dataset("cora")
     run = muxgcl.run("cora", muxgcl.RunOptions(method="raw", score=False, out=tmp_path / "run"))

@@ -436,3 +436,11 @@ def test_negative_floats_in_an_array_of_labels_are_missing() -> None:
     graph = load(nx.cycle_graph(24), labels=given)
     assert graph.label_names == ["0", "1"]
     assert int((graph.data.y < 0).sum()) == 8
+
+
+def test_the_order_of_labels_without_ids_is_told_where_nodes_have_names() -> None:
+    told = "the labels: taken in the order of the nodes: 'n0', 'n1', 'n2', ..."
+    labels = ["a", "b"] * 12
+    assert told in load(RING, features=table(age=np.arange(24)), labels=labels).notes
+    notes = load(nx.cycle_graph(24), labels=labels).notes
+    assert not [note for note in notes if "order" in note]

@@ -63,7 +63,7 @@ def predict_classes(
     Example:
         >>> found = predict_classes("runs/mine")
         >>> found.predicted[:3].tolist()
-        ['class 0', 'class 1', 'class 2']
+        ['A', 'B', 'C']
         >>> found.accuracy > 90
         True
     """

@@ -128,6 +128,13 @@ def joined_labels(labels: NodeTable, nodes: Ids, of: str) -> list[str]:
     return spread
 
 
+def about_order(labels: NodeTable, nodes: Ids) -> list[str]:
+    """A line where labels without ids are those of nodes with names."""
+    if not labels.numbered or not isinstance(nodes, list):
+        return []
+    return [f"{labels.name}: taken in the order of the nodes: {listed(nodes[:3])}, ..."]
+
+
 def rows_of(table: NodeTable, nodes: Ids, of: str) -> list[int]:
     """Where each row of a table stands among the nodes; every row must be one of them."""
     found = positions(table.ids, nodes)
