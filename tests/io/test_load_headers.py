@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from test_load_rules import PATH, loaded, pairs
 
@@ -114,3 +116,13 @@ def test_a_name_that_a_user_gives_makes_line_1_a_header(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("citing,cited\np1,p2\np2,p3\n")
     with pytest.raises(UserError, match="no column 'nosuch'; it has 'citing', 'cited'"):
         load(tmp_path / "edges.csv", source_column="citing", target_column="nosuch")
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_an_adjacency_matrix_in_text_is_told(named: bool, tmp_path: Path) -> None:
+    matrix = np.eye(14, k=1, dtype=int) + np.eye(14, k=-1, dtype=int)
+    frame = pd.DataFrame(matrix, index=[f"n{k}" for k in range(14)])
+    frame.columns = frame.index
+    frame.to_csv(tmp_path / "m.csv", header=named, index=named)
+    notes = load(tmp_path / "m.csv").notes
+    assert [note for note in notes if "is it an adjacency matrix?" in note]

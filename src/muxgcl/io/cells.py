@@ -26,6 +26,7 @@ _ISO = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:
 _DOTS = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})")
 _SLASHES = re.compile(r"(\d\d?)/(\d\d?)/(\d{4})")
 DAY = 86_400.0  # seconds
+TELEPHONE = len("555 123 456")
 MARKS = frozenset({"?", "-", "--", "\u2013", "\u2014", ".", "..", "*", "n.a.", "n/a", "na"})
 
 COMMAS = "decimal commas"
@@ -131,9 +132,12 @@ def _with_commas(texts: set[str]) -> tuple[Meaning | None, str | None]:
 
 
 def _with_spaces(texts: set[str]) -> tuple[Meaning | None, str | None]:
-    """`12 345`, `12'345`: also the spaces that do not break a line."""
+    """`12 345`, `12'345`: also the spaces that do not break a line.
+
+    Texts that all look like `555 123 456` are more likely numbers of telephones.
+    """
     spaced = {text for text in texts if _SPACED.fullmatch(text)}
-    if not spaced:
+    if not spaced or {len(text) for text in texts} == {TELEPHONE}:
         return None, None
     closed = {text: re.sub(r"[^\d.,+-]", "", text) if text in spaced else text for text in texts}
     marks = "apostrophes" if any("'" in text or "\u2019" in text for text in spaced) else "spaces"
