@@ -32,14 +32,14 @@ HOP = [
 ]  # fmt: skip
 COMMANDS = (
     "run", "run --overwrite", "train", "embed", "embed to FAISS", "embed --new-nodes", "export",
-    "evaluate", "evaluate --labels", "cluster", "links", "report", "tune", "tune --storage",
-    "reproduce", "make",
+    "evaluate", "evaluate --labels", "predict", "cluster", "links", "report", "tune",
+    "tune --storage", "reproduce", "make",
 )  # fmt: skip
 NEEDS_A_RUN = {*COMMANDS} - {"run", "train", "tune", "tune --storage", "reproduce", "make"}
 PACKAGES = {"embed to FAISS": "faiss", "export": "onnx"}  # that a command needs beside our own
 MADE = {
     "embed": "z.csv", "embed to FAISS": "z.faiss", "embed --new-nodes": "z.csv", "export": "f.onnx",
-    "cluster": "clusters.csv", "links": "links.csv",
+    "predict": "predictions.csv", "cluster": "clusters.csv", "links": "links.csv",
 }  # fmt: skip
 
 
@@ -101,6 +101,7 @@ class Case:
                 "evaluate", str(out), "--splits", "1", "--labels", str(self.more / "labels.csv"),
                 "--label-column", "kind",
             ],
+            "predict": ["predict", str(out)],
             "cluster": ["cluster", str(out), "--repeats", "1"],
             "links": ["links", str(out), str(self.more / "pairs.csv")],
             "report": ["report", str(out)],

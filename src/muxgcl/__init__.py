@@ -2,10 +2,10 @@
 
 Estimators with scikit-learn's interface: `MuxGCL`, and `NodeEmbedder` for any method of `METHODS`.
 Whole runs, as on the command line: `run`, `run_seeds`, and what works on their folders, `embed`,
-`evaluate_run`, `predict_links`, `cluster_run`, `neighbours`, `score_links`, `report_runs`,
-`run_info`, `export_onnx`; `RunOptions` and `LoadOptions` say how, an `Observer` or a `Screen` shows
-how far it is. Graphs: `load` reads your own, `load_dataset` a known one by name. A mistake in what
-is passed raises `UserError`.
+`evaluate_run`, `predict_classes`, `predict_links`, `cluster_run`, `neighbours`, `score_links`,
+`report_runs`, `run_info`, `export_onnx`; `RunOptions` and `LoadOptions` say how, an `Observer` or a
+`Screen` shows how far it is. Graphs: `load` reads your own, `load_dataset` a known one by name. A
+mistake in what is passed raises `UserError`.
 
 Example:
     >>> from muxgcl import MuxGCL, load
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         evaluate_run,
         export_onnx,
         neighbours,
+        predict_classes,
         predict_links,
         report_runs,
         run,
@@ -70,6 +71,7 @@ __all__ = [
     "load",
     "load_dataset",
     "neighbours",
+    "predict_classes",
     "predict_links",
     "report_runs",
     "run",
@@ -97,4 +99,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Every public name, for completion and `help`, loaded or not."""
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -97,6 +97,17 @@ def test_the_command_line_writes_the_rows_of_new_nodes_alone(
     assert "1 new node has no edges" in told
 
 
+def test_how_new_nodes_are_read_is_told(
+    parts: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_csv(parts / "new.csv", dtype=str)
+    frame["f0"] += " kg"
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    words = ["embed", str(run), "--new-nodes", str(tmp_path / "new.csv")]
+    words += ["--label-column", "topic", "--out", str(tmp_path / "z.npy")]
+    assert "column 'f0': numbers with 'kg'" in ask(capsys, *words)[2]
+
+
 def test_one_embedding_is_called_one(
     parts: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

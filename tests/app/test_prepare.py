@@ -206,3 +206,10 @@ def test_the_estimate_knows_what_was_asked_for_and_is_left_out_where_a_run_goes_
     (tmp_path / "run" / "config.toml").write_text('[run]\nmethod = "grace"\n')
     assert prepare(loaded, replace(options, resume=True), None, None).plan.anchors is None
     assert len(asked) == 5
+
+
+@pytest.mark.parametrize("given", [{"options": {"epochs": 2}}, {"load": {"features": "nodes.csv"}}])
+def test_a_dict_in_place_of_options_is_one_line(given: dict[str, Any], loaded: Loaded) -> None:
+    kind = "RunOptions" if "options" in given else "LoadOptions"
+    with pytest.raises(UserError, match=rf"expected {kind}\(\.\.\.\), got dict"):
+        muxgcl.run(loaded, **given)

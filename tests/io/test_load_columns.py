@@ -150,6 +150,26 @@ def test_commas_between_thousands_are_told_from_decimal_commas() -> None:
     assert small.columns["share"][:3].tolist() == [0.125, 0.25, 1]
 
 
+def test_points_between_thousands_stand_beside_decimal_commas() -> None:
+    many = table(pay=["1.234,5", "12.345.678", "-1.000", "0,5", "7", "1234,25"] * 4)
+    graph = load(RING, features=many)
+    want = [1234.5, 12345678, -1000, 0.5, 7, 1234.25]
+    assert graph.columns["pay"][:6].tolist() == want
+    assert "column 'pay': decimal commas, points between thousands" in graph.notes
+    both = load(RING, features=table(pay=["1,234.5", "12,345.678", "3.25", "7"] * 6))
+    assert both.columns["pay"][:4].tolist() == [1234.5, np.float32(12345.678), 3.25, 7]
+    for odd in ("1.23,5", "12.34", "1,234.5", "1.234.56"):
+        graph = load(RING, features=table(pay=["1,5", "2.000", odd] * 8))
+        assert list(graph.encoding.categories) == ["pay"], odd
+
+
+def test_decimal_points_beside_decimal_commas_are_told() -> None:
+    notes = load(RING, features=table(size=["0,5", "1,5"] * 12, pay=[1.234, 999] * 12)).notes
+    assert [n for n in notes if n.startswith("column 'pay': decimal points, beside decimal comm")]
+    plain = load(RING, features=table(size=["0,5", "1,5"] * 12, pay=[1234, 999] * 12)).notes
+    assert not [note for note in plain if "decimal points" in note]
+
+
 @pytest.mark.parametrize("odd", ["1,5,2", "1.5", "about 1,5", "1,5 m"])
 def test_a_column_with_one_cell_that_does_not_fit_stays_text(odd: str) -> None:
     graph = load(RING, features=table(size=["1,5", "2,5", odd] * 8))
@@ -335,3 +355,114 @@ def test_the_column_of_ids_is_looked_for_a_few_times_however_many_columns_there_
     loaded = load([(0, 1), (1, 2)], features=tmp_path / "nodes.csv")
     assert loaded.tensors.x.shape == (3, 500)
     assert len(asked) < 10
+
+
+# --- units and gaps ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cells", "want", "how"),
+    [
+        (["12 kg", "3.5 kg", "-1 kg"], [12, 3.5, -1], "numbers with 'kg'"),
+        (["5%", "10%", "0.5%"], [5, 10, 0.5], "numbers with '%'"),
+        (["$3", "$1,250.5", "$7"], [3, 1250.5, 7], "numbers with '$', commas between thousands"),
+        (
+            ["3,5 \u20ac", "1.000,25 \u20ac"],
+            [3.5, 1000.25],
+            "numbers with '\u20ac', decimal commas",
+        ),
+        (["5 km/h", "7 km/h"], [5, 7], "numbers with 'km/h'"),
+        (
+            ["1 234", "12\u202f345\u00a0678", "999"],
+            [1234, 12345678, 999],
+            "spaces between thousands",
+        ),
+        (["1 234,5", "0,25"], [1234.5, 0.25], "spaces between thousands, decimal commas"),
+        (["1'234", "12'345.5"], [1234, 12345.5], "apostrophes between thousands"),
+    ],
+)
+def test_numbers_with_a_unit_or_spaces_are_numbers(
+    cells: list[str], want: list[float], how: str, tmp_path: Path
+) -> None:
+    repeated = (cells * 24)[:24]
+    for graph in by_every_table(table(size=repeated), tmp_path):
+        assert graph.columns["size"][: len(want)].tolist() == want
+        assert [note for note in graph.notes if note.startswith(f"column 'size': {how}")]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["12 kg", "3 lb"],  # two units
+        ["12 kg", "3"],
+        ["room 5", "room 7"],
+        ["p1", "p2"],
+        ["1st", "2nd"],
+        ["10:30", "11:30"],
+        ["5-10", "11-20"],
+        ["<5", "5"],
+        ["1 23", "4 567"],
+        ["555 123 456", "555 234 567"],
+        ["0 123", "4 567"],
+        ["192.168.100.200", "10.100.100.100"],
+    ],
+)
+def test_what_is_no_number_with_one_unit_stays_text(cells: list[str]) -> None:
+    graph = load(RING, features=table(size=cells * 12))
+    assert graph.encoding.categories == {"size": sorted(cells)}
+
+
+def test_a_number_that_often_stands_for_a_missing_one_is_told() -> None:
+    graph = load(RING, features=table(a=[1, 2, -999] * 8, b=[1, -2, -999] * 8, c=[1, 2, 999] * 8))
+    told = [note for note in graph.notes if "like -999" in note]
+    assert len(told) == 1
+    assert told[0].startswith("column 'a': ")
+
+
+@pytest.mark.parametrize("cell", [[1, 2], (1, 2), {"a": 1}, np.zeros(2)])
+def test_a_frame_with_lists_is_refused(cell: object) -> None:
+    with pytest.raises(UserError, match=r"column 'v' holds lists; expected numbers or text"):
+        load(RING, features=table(v=[cell] * 24))
+
+
+# --- labels that may be none -------------------------------------------------------------------
+
+
+def about_label(*cells: object) -> list[str]:
+    nodes = table(age=np.arange(24) % 5.0, topic=[*cells] * (24 // len(cells)))
+    notes = load(RING, features=nodes, label_column="topic").notes
+    return [note for note in notes if note.startswith("label 'topic'")]
+
+
+@pytest.mark.parametrize("mark", ["?", "-", "n.a.", "-1", "unknown", "Unlabelled"])
+def test_a_class_that_may_be_a_missing_label_is_told(mark: str) -> None:
+    (note,) = about_label("7", "8", mark)
+    assert note == (
+        f"label 'topic': '{mark}' read as a class; leave the cell blank where a node has none"
+    )
+
+
+def test_two_classes_may_be_called_as_they_like() -> None:
+    assert about_label("+", "-") == about_label(-1, 1) == about_label("known", "unknown") == []
+    assert about_label("a", "b", "c") == []
+
+
+def test_classes_that_differ_in_case_alone_are_told() -> None:
+    assert about_label("art", "Art", "chess") == [
+        "label 'topic': 'Art', 'art' are different classes"
+    ]
+
+
+def test_negative_floats_in_an_array_of_labels_are_missing() -> None:
+    given = np.where(np.arange(24) < 8, -1.0, np.arange(24) % 2)
+    graph = load(nx.cycle_graph(24), labels=given)
+    assert graph.label_names == ["0", "1"]
+    assert int((graph.data.y < 0).sum()) == 8
+
+
+def test_the_order_of_labels_without_ids_is_told_where_nodes_have_names() -> None:
+    told = "the labels: taken in the order of the nodes: 'n0', 'n1', 'n2', ..."
+    labels = ["a", "b"] * 12
+    assert told in load(RING, features=table(age=np.arange(24)), labels=labels).notes
+    notes = load(nx.cycle_graph(24), labels=labels).notes
+    assert not [note for note in notes if "order" in note]

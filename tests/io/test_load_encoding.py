@@ -241,3 +241,29 @@ def test_an_encoding_names_what_does_not_fit(columns: dict[str, object], message
     encoding = load((ring(3), frame)).encoding
     with pytest.raises(UserError, match=message):
         load((ring(3), pd.DataFrame({"id": range(3), **columns})), encoding=encoding)
+
+
+@pytest.mark.parametrize(
+    ("trained", "new"),
+    [
+        (["1", "2", "3a"], ["1", "2"]),
+        (["12 kg", "3 lb"], ["12 kg"]),
+        (["2021-01-01", "unknown"], ["2021-01-01"]),
+        (["1,5", "x"], ["1,5"]),
+    ],
+)
+def test_categories_of_new_nodes_may_all_look_like_numbers(
+    trained: list[str], new: list[str], tmp_path: Path
+) -> None:
+    def nodes(cells: list[str]) -> pd.DataFrame:
+        repeated = (cells * 24)[:24]
+        return pd.DataFrame({"id": range(24), "kind": repeated, "age": np.arange(24) % 5.0})
+
+    old = load((ring(24), nodes(trained)))
+    want = [old.feature_names.index(f"kind={cell}") for cell in (new * 24)[:24]]
+    nodes(new).to_csv(tmp_path / "n.csv", index=False)
+    nodes(new).to_parquet(tmp_path / "n.parquet", index=False)
+    for table in (tmp_path / "n.csv", tmp_path / "n.parquet", nodes(new)):
+        graph = load((ring(24), table), encoding=old.encoding)
+        assert graph.data.x[:, 1:].argmax(1).tolist() == [column - 1 for column in want]
+        assert (graph.data.x[:, 1:].sum(1) == 1).all()

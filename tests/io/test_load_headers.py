@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from test_load_rules import PATH, loaded, pairs
 
@@ -94,11 +96,33 @@ def test_a_table_of_numbers_has_no_header(tmp_path: Path) -> None:
 def test_comments_blank_lines_spaces_and_a_byte_order_mark_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "e.txt").write_text("\ufeff# a graph\n# 2 edges\n\n1   2 \n\n 2 3\n")
     assert load(tmp_path / "e.txt").ids.tolist() == [1, 2, 3]
+    (tmp_path / "k.txt").write_text("% sym unweighted\n% 2 3 3\n1 2\n2 3\n")  # as KONECT writes
+    assert load(tmp_path / "k.txt").ids.tolist() == [1, 2, 3]
     (tmp_path / "e.csv").write_text('"a x", b\r\n b ,"c, d"\r\n')
     assert load(tmp_path / "e.csv").ids.tolist() == ["a x", "b", "c, d"]
+
+
+def test_an_edge_that_begins_with_a_comment_sign_is_told(tmp_path: Path) -> None:
+    lines = [f"n{k},n{k + 1}" for k in range(20)]
+    (tmp_path / "e.csv").write_text("\n".join([*lines, "#n7,n9"]) + "\n")
+    graph = load(tmp_path / "e.csv")
+    assert "#n7" in graph.ids.tolist()
+    assert [note for note in graph.notes if "1 edge begins with '#'; only lines before" in note]
+    (tmp_path / "e.csv").write_text("source,target\n#art,#music\n#music,#dance\n")
+    assert not [note for note in load(tmp_path / "e.csv").notes if "begin" in note]
 
 
 def test_a_name_that_a_user_gives_makes_line_1_a_header(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("citing,cited\np1,p2\np2,p3\n")
     with pytest.raises(UserError, match="no column 'nosuch'; it has 'citing', 'cited'"):
         load(tmp_path / "edges.csv", source_column="citing", target_column="nosuch")
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_an_adjacency_matrix_in_text_is_told(named: bool, tmp_path: Path) -> None:
+    matrix = np.eye(14, k=1, dtype=int) + np.eye(14, k=-1, dtype=int)
+    frame = pd.DataFrame(matrix, index=[f"n{k}" for k in range(14)])
+    frame.columns = frame.index
+    frame.to_csv(tmp_path / "m.csv", header=named, index=named)
+    notes = load(tmp_path / "m.csv").notes
+    assert [note for note in notes if "is it an adjacency matrix?" in note]

@@ -141,3 +141,13 @@ def test_a_missing_number_of_a_class_is_no_class() -> None:
     for labels in ([1, None, 2, 1], pd.Series([1, None, 2, 1], dtype="Int64")):
         graph = load([(0, 1), (1, 2), (2, 3)], features=np.eye(4), labels=labels)
         assert (graph.label_names, graph.data.y.tolist()) == (["1", "2"], [0, -1, 1, 0])
+
+
+def test_a_dict_or_a_list_in_place_of_a_table_is_told_what_would_do() -> None:
+    ring = [("a", "b"), ("b", "c"), ("c", "a")]
+    with pytest.raises(UserError, match=r"the labels: .* got a dict; pandas\.Series\(d\)"):
+        load(ring, labels={"a": 0, "b": 1, "c": 0})
+    with pytest.raises(UserError, match=r"the features: .* got a dict"):
+        load(ring, features={"a": [1.0], "b": [2.0], "c": [0.0]})
+    with pytest.raises(UserError, match="from list; expected a path, a pandas frame, an array"):
+        load(ring, features=[[1.0], [2.0], [0.0]])

@@ -211,6 +211,7 @@ WHOLE = {
     "g.tsv": b"a\tb\nb\tc\n",
     "g.graphml": saved(lambda path: nx.write_graphml(small(), path), "g.graphml"),
     "g.gexf": saved(lambda path: nx.write_gexf(small(), path), "g.gexf"),
+    "g.gml": saved(lambda path: nx.write_gml(small(), path), "g.gml"),
     "g.json": json.dumps(nx.node_link_data(small(), edges="links")).encode(),
     "g.npz": saved(lambda path: sp.save_npz(path, sp.csr_array(np.eye(4)[[1, 2, 3, 0]])), "g.npz"),
     "n.npz": saved(lambda path: np.savez(path, x=np.eye(3), id=np.arange(3)), "n.npz"),

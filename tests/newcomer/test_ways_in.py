@@ -98,6 +98,7 @@ ROUTES: dict[str, Callable[[Small, Path], Loaded]] = {
     "pandas": lambda s, _: load((s.edges("u", "v"), s.nodes), label_column="topic"),
     "NetworkX": lambda s, _: load(s.network, label_column="topic"),
     "GraphML": lambda s, p: xml(s, p, nx.write_graphml, "graph.graphml"),
+    "GML": lambda s, p: xml(s, p, nx.write_gml, "graph.gml"),
     "GEXF": lambda s, p: xml(s, p, nx.write_gexf, "graph.gexf"),
     "scipy": lambda s, _: load((s.adjacency, s.x), labels=s.topic),
     "PyG": lambda s, _: load(data(s)),

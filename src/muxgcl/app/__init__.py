@@ -5,6 +5,7 @@ only parses and prints.
 """
 
 from muxgcl.app.budget import Budget
+from muxgcl.app.classes import PredictedClasses, predict_classes
 from muxgcl.app.describe import report_runs, run_info
 from muxgcl.app.embed_run import Embedded, embed
 from muxgcl.app.export import export_onnx
@@ -21,6 +22,7 @@ __all__ = [
     "Evaluated",
     "LoadOptions",
     "Observer",
+    "PredictedClasses",
     "Result",
     "RunOptions",
     "ScoredLinks",
@@ -31,6 +33,7 @@ __all__ = [
     "evaluate_run",
     "export_onnx",
     "neighbours",
+    "predict_classes",
     "predict_links",
     "report_runs",
     "run",

@@ -52,13 +52,14 @@ def grown(loaded: Loaded, new_nodes: Any, new_edges: Any, options: LoadOptions) 
         options.id_column,
         options.label_column,
         exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude),
+        texts=frozenset(loaded.encoding.categories),
     )
     table = read_nodes(new_nodes, "the table of new nodes", columns, options.header)
     old = from_array(loaded.ids)
     table = replace(table, ids=_new_ids(table, old))
     ids = join([old, table.ids])
     edges: EdgeList | None = None
-    notes: list[str] = []
+    notes = [*table.notes]
     if new_edges is not None:
         ends = EdgeColumns(
             options.source_column,

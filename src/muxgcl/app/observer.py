@@ -20,7 +20,8 @@ class Observer:
     def phase(self, name: str) -> None:
         """A phase begins: loading, estimating, preparing, training, scoring, controls or report.
 
-        Without labels `diagnosing` stands for scoring: only similarities are measured.
+        Without labels `diagnosing` stands for scoring: only similarities are measured. Classes are
+        told in the phase predicting.
         """
 
     def step(self, done: int, total: int) -> None:

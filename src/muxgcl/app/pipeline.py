@@ -95,7 +95,7 @@ def dry_run(
     job = prepare(graph, options, load, observer, workers=workers, always=True)
     read = job.graph
     entries = len(read.adjacency.col) - read.num_nodes
-    edges = edges_of(entries, directed=read.kinds is not None and read.kinds.directed)
+    edges = edges_of(entries, directed=read.edge_kinds is not None and read.kinds.directed)
     nodes, features = how_many(read.num_nodes, "node"), how_many(read.num_features, "feature")
     for note in (f"{nodes}, {edges}, {features}", *job.notes):
         if note not in job.budget.notes:
@@ -208,6 +208,8 @@ def _run_one(
             observer.scores(plan.method, scores, judged)
         if options.score and options.report:
             report_stage(run, observer)
+        if scores and job.labels is not None and (job.labels < 0).any():
+            observer.note(f"classes of the nodes without a label: muxgcl predict {folder}")
     return _result(job, ready, folder, fitted, z, scores, judged)
 
 

@@ -99,8 +99,11 @@ def prepare(
 
     A folder that may not be written is refused first. `always` is for an estimate alone.
     """
-    observer = observer or Observer()
-    source = Source(graph, load or LoadOptions())
+    observer, load = observer or Observer(), load or LoadOptions()
+    for given, kind in ((options, RunOptions), (load, LoadOptions)):
+        if not isinstance(given, kind):
+            raise UserError(f"expected {kind.__name__}(...), got {type(given).__name__}")
+    source = Source(graph, load)
     if workers is not None:
         asked = {"--dry-run": always, "--seeds": seeds}
         same(workers, {name: fingerprint({}, {name: value}) for name, value in asked.items()})

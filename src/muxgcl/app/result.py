@@ -12,7 +12,7 @@ from muxgcl.runs.scoring import summaries
 from muxgcl.shapes import Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Result:
     """One finished run: its folder, its embeddings and its scores.
 
@@ -43,6 +43,11 @@ class Result:
     seconds: float
     device: str
     backend: str
+
+    def __repr__(self) -> str:
+        """One line, for a notebook."""
+        nodes, width = self.embedding.shape
+        return f"Result({str(self.path)!r}: {self.plan.method}, {nodes:,} nodes, width {width:,})"
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: all but the embeddings and single splits."""

@@ -41,6 +41,7 @@ WORDS = {
     "scoring": "scoring the embeddings",
     "diagnosing": "measuring similarities",
     "controls": "scoring controls",
+    "predicting": "predicting classes",
     "report": "writing the report",
 }
 

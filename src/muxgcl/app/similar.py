@@ -1,6 +1,5 @@
 """What a run's embeddings say of single nodes and pairs: nearest nodes, scores of links."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,12 @@ from muxgcl.shapes import Array
 PAIRS = 4_096  # that are scored at once
 
 
-def neighbours(
-    run: Path | str, nodes: Sequence[Any], k: int = 10
-) -> dict[Any, list[tuple[Any, float]]]:
+def neighbours(run: Path | str, nodes: Any, k: int = 10) -> dict[Any, list[tuple[Any, float]]]:
     """The nodes most similar to each of some nodes, with their cosines.
 
     Args:
         run: a run folder.
-        nodes: ids.
+        nodes: ids, or one.
         k: how many for each of them.
 
     Returns:
@@ -42,6 +39,7 @@ def neighbours(
         [('n39', 0.94), ('n27', 0.93)]
     """
     ids, z = Run(Path(run)).embeddings()
+    nodes = [nodes] if isinstance(nodes, str | int | np.integer) else list(nodes)
     rows = positions(ids_of(nodes), from_array(ids))
     if len(unknown := np.flatnonzero(rows < 0)):
         raise UserError(f"{run} has no node {str(nodes[unknown[0]])!r}")

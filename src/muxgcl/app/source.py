@@ -16,9 +16,17 @@ from muxgcl.io import DATASETS, open_dataset
 from muxgcl.io.ids import from_array
 from muxgcl.io.leaks import label_leaks
 from muxgcl.io.load import Encoding, Loaded, load
-from muxgcl.io.nodes import NodeTable, about_numbers, classes, joined_labels, no_numbers
+from muxgcl.io.nodes import (
+    NodeTable,
+    about_classes,
+    about_order,
+    classes,
+    joined_labels,
+    no_numbers,
+)
 from muxgcl.io.roles import NodeColumns
 from muxgcl.io.sources import read_nodes
+from muxgcl.io.text_files import without_gz
 from muxgcl.runs.folder import Run
 from muxgcl.tensors import Tensors
 
@@ -53,7 +61,9 @@ class Source:
         """The name that presets and records know the graph by."""
         if self.is_dataset:
             return str(self.graph)
-        return Path(self.graph).resolve().stem if isinstance(self.graph, str | Path) else "graph"
+        if not isinstance(self.graph, str | Path):
+            return "graph"
+        return without_gz(Path(self.graph).resolve()).stem
 
     @property
     def preset(self) -> str:
@@ -219,8 +229,9 @@ def relabelled(loaded: Loaded, options: LoadOptions) -> Loaded:
     """A graph with the labels of another table, joined by id; nodes without one have none."""
     columns = NodeColumns(options.id_column, options.label_column, features=False)
     table = read_nodes(options.labels, "the labels", columns, options.header)
-    y, names = classes(joined_labels(table, from_array(loaded.ids), "the graph"))
-    about = [*table.notes, *about_numbers(table, y, names)]
+    ids = from_array(loaded.ids)
+    y, names = classes(joined_labels(table, ids, "the graph"))
+    about = [*table.notes, *about_order(table, ids), *about_classes(table, y, names)]
     notes = [*loaded.notes, *about, *label_leaks(_features_of(loaded), y, names)]
     return replace(with_labels(loaded, y, names), notes=notes)
 

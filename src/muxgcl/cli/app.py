@@ -31,7 +31,7 @@ LESS = {
     "runs": "to train: a smaller width, or --backend chunked, needs less",
 }
 ORDER = (
-    *("run", "train", "embed", "evaluate", "cluster", "neighbours", "links", "export"),
+    *("run", "train", "embed", "evaluate", "predict", "cluster", "neighbours", "links", "export"),
     *("report", "info", "tune", "reproduce"),
 )
 EXPECTED = {  # by the kind of a wrong value

@@ -50,7 +50,7 @@ GraphName = Annotated[
     typer.Argument(
         metavar="GRAPH",
         help="A dataset's name (see `muxgcl datasets`) or a path: an edge list (.csv, .tsv, "
-        ".parquet, .arrow), a folder with edges.* and nodes.*, .npz, .graphml, .gexf or .json.",
+        ".parquet, .arrow), a folder with edges.* and nodes.*, .npz, .graphml, .gexf, .gml, .json.",
         autocompletion=lambda: list(DATASETS),
     ),
 ]

@@ -1,6 +1,7 @@
-"""`muxgcl neighbours` and `links`: what embeddings say of single nodes and of pairs."""
+"""`muxgcl neighbours`, `links` and `predict`: what embeddings say of nodes and of pairs."""
 
 import json
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +9,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from muxgcl.app.screen import console, results
+from muxgcl.app.classes import predict_classes
+from muxgcl.app.screen import Screen, console, results
 from muxgcl.app.similar import neighbours as neighbours_app
 from muxgcl.app.similar import score_links
 from muxgcl.cli import file_options as f
@@ -16,7 +18,7 @@ from muxgcl.cli import options as o
 from muxgcl.cli.app import app
 from muxgcl.io.safety import how_many
 
-SHOWN = 10  # pairs that are printed
+SHOWN = 10  # pairs or classes that are printed
 
 
 @app.command()
@@ -73,3 +75,46 @@ def links(
     results.print(table)
     more = f", the first {SHOWN} above" if len(found.score) > SHOWN else ""
     console.print(f"{how_many(len(found.score), 'pair')} scored{more}: {found.path}")
+
+
+@app.command()
+def predict(
+    run: o.RunFolder,
+    labels: f.LabelsFile = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="A .csv file; predictions.csv in the run folder by default."),
+    ] = None,
+    label_column: f.LabelColumn = None,
+    id_column: f.IdColumn = None,
+    header: f.Header = None,
+    quiet: o.Quiet = False,
+    as_json: o.Json = False,
+) -> None:
+    """Predict the class of every node from the labels of some, by a linear probe.
+
+    The probe is that of the scores, learned from all labels that the run has, or from --labels.
+    """
+    load = f.load_options(
+        labels=labels, label_column=label_column, id_column=id_column, header=header
+    )
+    with Screen(quiet=quiet, as_json=as_json) as screen:
+        found = predict_classes(run, load=load, out=out or run / "predictions.csv", observer=screen)
+    if as_json:
+        print(json.dumps({"run": str(run), **found.to_dict()}))
+        return
+    given = Counter(str(label) for label in found.label if label is not None)
+    pairs = zip(found.predicted.tolist(), found.label, strict=True)
+    told = Counter(str(one) for one, label in pairs if label is None)
+    table = Table("class", box=None, pad_edge=False)
+    for title in ("labelled", "predicted of the others"):
+        table.add_column(title, justify="right")
+    for name, count in given.most_common(SHOWN):
+        table.add_row(name, f"{count:,}", f"{told[name]:,}")
+    results.print(table)
+    more = f" (the {SHOWN} largest classes above)" if len(given) > SHOWN else ""
+    console.print(
+        f"classes of {how_many(len(found.ids), 'node')}{more}: {found.path}\n"
+        f"accuracy to expect: {found.accuracy:.1f} % "
+        f"(of {how_many(found.judged, 'labelled node')}, held back in turn)"
+    )

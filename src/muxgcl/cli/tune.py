@@ -23,6 +23,7 @@ from muxgcl.cli.progress import search_bar
 from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io.files import write_text
+from muxgcl.io.safety import how_many
 from muxgcl.runs.cost import Cost, duration
 from muxgcl.runs.fit import Stopped, reporting_interrupts
 from muxgcl.runs.plan import Plan
@@ -211,7 +212,8 @@ def tune(
 def _estimate(trial: Cost, trials: int) -> str:
     """What one trial takes, by the settings of the first, and all that are left."""
     each, _, size = str(trial).partition(", ")
-    return f"{each} a trial, about {duration(trials * trial.seconds)} for {trials} trials, {size}"
+    whole = f"{duration(trials * trial.seconds)} for {how_many(trials, 'trial')}"
+    return f"{each} a trial, about {whole}, {size}"
 
 
 def _finish(outcome: "Outcome", file: Path, best_file: Path, method: str, as_json: bool) -> None:

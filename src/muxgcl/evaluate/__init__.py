@@ -4,6 +4,7 @@ Arrays go in, scores come out; nothing here knows a run, a method or a file. `ru
 `tune` and `reproduce` call these, and so may anybody with embeddings of their own.
 """
 
+from muxgcl.evaluate.classes import Classified, classify
 from muxgcl.evaluate.clustering import ClusteringResult, assign, cluster, compare
 from muxgcl.evaluate.controls import feature_controls, majority, raw_features
 from muxgcl.evaluate.development import development_half, development_hash, report_half
@@ -27,6 +28,7 @@ from muxgcl.evaluate.verdict import Verdict, verdict
 
 __all__ = [
     "STRENGTHS",
+    "Classified",
     "ClusteringResult",
     "Difference",
     "HiddenEdges",
@@ -39,6 +41,7 @@ __all__ = [
     "Verdict",
     "assign",
     "check_parts",
+    "classify",
     "cluster",
     "compare",
     "development_half",

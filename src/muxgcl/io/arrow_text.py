@@ -26,6 +26,7 @@ from muxgcl.io.table import (
     settle,
     stripped,
 )
+from muxgcl.io.text_files import open_binary
 
 SMALL = 1 << 20  # bytes up to which loading pyarrow takes longer than reading without it
 PIECE = 1 << 22  # bytes that are parsed at a time
@@ -43,7 +44,7 @@ def is_plain(path: Path, delimiter: str) -> bool:
         return False
     decoder = codecs.getincrementaldecoder("utf-8")()
     last, quotes = b"\n", 0
-    with path.open("rb") as file:
+    with open_binary(path) as file:
         while piece := file.read(PIECE):
             while piece[-1:] in b'"\r' and (more := file.read(1)):  # what follows tells its sense
                 piece += more
@@ -154,7 +155,7 @@ class ArrowReader:
             include_columns=wanted,
             null_values=list(MISSING),
         )
-        with csv.open_csv(self.path, read, parse, convert) as batches:
+        with open_binary(self.path) as file, csv.open_csv(file, read, parse, convert) as batches:
             yield from batches
 
 

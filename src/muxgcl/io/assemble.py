@@ -13,7 +13,14 @@ from muxgcl.io.edges import EdgeList, place_among, undirected
 from muxgcl.io.encode import Encoding, encode, learn_encoding
 from muxgcl.io.ids import Ids, as_array, as_text, in_order, join, positions, why_text
 from muxgcl.io.leaks import identifiers, label_leaks
-from muxgcl.io.nodes import NodeTable, about_numbers, classes, joined_labels, no_numbers
+from muxgcl.io.nodes import (
+    NodeTable,
+    about_classes,
+    about_order,
+    classes,
+    joined_labels,
+    no_numbers,
+)
 from muxgcl.io.safety import check_unicode, how_many, listed, quoted
 from muxgcl.io.structure import BINS, NAMES, all_alike, with_structure
 from muxgcl.io.table import WIDE, to_dense
@@ -120,8 +127,8 @@ def assemble(
         data.y = torch.from_numpy(y)
         if missing := int((y < 0).sum()):
             notes.append(f"label of {how_many(missing, 'node')} missing")
-        notes += [] if labels is None else list(labels.notes)
-        notes += about_numbers(nodes if labels is None else labels, y, names)
+        notes += [] if labels is None else [*labels.notes, *about_order(labels, nodes.ids)]
+        notes += about_classes(nodes if labels is None else labels, y, names)
         notes += label_leaks(nodes, y, names)
     notes += identifiers(nodes)
     return Loaded(data, as_array(nodes.ids), names, _columns(nodes), notes, encoding)

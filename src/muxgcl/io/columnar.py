@@ -53,7 +53,7 @@ def read_columns(file: ColumnFile, path: Path, columns: EdgeColumns | NodeColumn
     wanted = {name: wanted[name] for name in (*choice.kept, *choice.values)}
     # coding lets a small file declare any number of rows
     check_size(str(path), file.unpacked(set(wanted.values())))
-    rows = gather(lambda as_text: _blocks(file, path, wanted, choice, as_text))
+    rows = gather(lambda as_text: _blocks(file, path, wanted, choice, as_text | columns.texts))
     if rows is None:
         if not (isinstance(columns, EdgeColumns) and columns.may_be_empty):
             raise UserError(f"{path} has no rows")

@@ -25,7 +25,7 @@ from muxgcl.io.roles import (
     numbers_rows,
     stands_apart,
 )
-from muxgcl.io.safety import TEXT_GROWTH, check_file, how_many, listed, parsing
+from muxgcl.io.safety import how_many, listed, parsing
 from muxgcl.io.table import (
     CELLS,
     Block,
@@ -39,8 +39,8 @@ from muxgcl.io.table import (
     settle,
     stripped,
 )
+from muxgcl.io.text_files import check_text, open_text, without_gz
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
 _BRACES = re.compile(r"[\s,;|]+\{.*\}\s*$")  # NetworkX's attributes of an edge
 
 
@@ -49,13 +49,13 @@ def read_delimited(
 ) -> Table:
     """Read the columns that are asked for.
 
-    Lines that begin with `#` before the first record are comments. The separator is a tab in
+    Lines that begin with `#` or `%` before the first record are comments. The separator is a tab in
     `.tsv`, else whichever of comma, semicolon, tab and `|` the first record has most of, else
-    spaces. Attributes in braces at the end of a line, as NetworkX writes them, are not read.
+    spaces. Attributes in braces at the end of a line, as NetworkX writes them, are not read. A
+    file whose name ends in `.gz` is unpacked on the way.
     """
-    check_file(path, TEXT_GROWTH)
-    _check_text(path)
-    with parsing(path, "text"), path.open(encoding="utf-8-sig", newline="") as file:
+    check_text(path)
+    with parsing(path, "text"), open_text(path) as file:
         records = _records(file, path, array("q"))
         first = next(records, None)
         if first is None:
@@ -105,7 +105,7 @@ def _table(
         comments, _, delimiter = _opening(file, path)
         skip = comments + int(header)
         reader.arrow = ArrowReader(path, names, reader.choice, some, delimiter, skip=skip)
-    rows = gather(lambda as_text: reader.blocks(file, as_text))
+    rows = gather(lambda as_text: reader.blocks(file, as_text | columns.texts))
     if rows is None:
         if not (isinstance(columns, EdgeColumns) and columns.may_be_empty):
             raise UserError(f"{path} has a header but no rows")
@@ -134,15 +134,6 @@ def _numbers_rows(
     return numbers_rows(columns, names[1:], integers=True, named=differ)
 
 
-def _check_text(path: Path) -> None:
-    with parsing(path), path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            if b"\0" in piece:
-                raise UserError(
-                    f"{path} is not text: it holds zero bytes (is it UTF-16 or binary?)"
-                )
-
-
 class _Reader:
     """Blocks of one file, and the line that each row came from."""
 
@@ -154,7 +145,7 @@ class _Reader:
 
     def place(self, row: int) -> str:
         if not self.lines:  # pyarrow does not count them
-            with self.path.open(encoding="utf-8-sig", newline="") as file:
+            with open_text(self.path) as file:
                 deque(_records(file, self.path, self.lines), maxlen=0)
         return f"line {self.lines[row + self.skip]:,}"
 
@@ -234,21 +225,22 @@ def _records(file: TextIO, path: Path, lines: MutableSequence[int]) -> Iterator[
 def _opening(file: TextIO, path: Path) -> tuple[int, str, str]:
     """How many lines come before the first record, its first line, and what separates cells."""
     comments, opening = 0, file.readline()
-    while opening and (opening.startswith("#") or not opening.strip()):
+    while opening and (opening.startswith(("#", "%")) or not opening.strip()):
         comments, opening = comments + 1, file.readline()
     edge = _BRACES.sub("\n", opening) if _has_braces(opening, path) else opening
     return comments, opening, _delimiter(edge, path)
 
 
 def _has_braces(line: str, path: Path) -> bool:
-    return path.suffix.lower() not in (".csv", ".tsv") and bool(_BRACES.search(line))
+    return without_gz(path).suffix.lower() not in (".csv", ".tsv") and bool(_BRACES.search(line))
 
 
 def _delimiter(line: str, path: Path) -> str:
-    if path.suffix.lower() == ".tsv":
+    kind = without_gz(path).suffix.lower()
+    if kind == ".tsv":
         return "\t"
     line = re.sub('"[^"]*"', "", line)  # what is quoted separates nothing
     if ";" in line or "\t" in line:
         line = re.sub(r"(?<=[0-9]),(?=[0-9])", "", line)  # nor does a decimal comma
     most = max(",;\t|", key=line.count)
-    return most if most in line or path.suffix.lower() == ".csv" else " "
+    return most if most in line or kind == ".csv" else " "

@@ -17,6 +17,8 @@ Weights = NDArray[np.float32]
 TYPES = frozenset({"type", "kind", "relation", "rel", "edge_type", "etype", "typ", "art"})
 WEIGHTS = frozenset({"weights", "w", "strength", "gewicht", "poids", "peso", "count", "value"})
 FEW = 10  # edges, of which some should meet
+RARE = 10  # edges, of which one at most may be commented out
+MATRIX = 10  # columns that are not used, from which an edge list may be an adjacency matrix
 MANY = 1_000_000  # edges up to which their ends are compared
 HEAVIEST = 1e37  # of all weights together: a degree twice as large is still a 32-bit number
 
@@ -86,6 +88,7 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
     for end, ids in zip((source, target), ends, strict=True):
         if ids is not rows.kept[end]:
             notes.append(f"{table.name}: column {quoted(end)} is read as whole numbers")
+    notes += _about_lines(ends[0], table, len(ignored))
     if len(ends[0]) <= MANY:
         notes += _about_ids((source, target), ends, table.name)
     return EdgeList(
@@ -100,6 +103,21 @@ def edge_list(table: Table, columns: EdgeColumns) -> EdgeList:
         header=(source, target) if table.guessed else None,
         wider=bool(ignored),
     )
+
+
+def _about_lines(source: Ids, table: Table, ignored: int) -> list[str]:
+    """Lines where the file may hold something else: comments among edges, or a whole matrix."""
+    notes = []
+    marked = sum(one.startswith("#") for one in source) if isinstance(source, list) else 0
+    if 0 < marked <= len(source) / RARE:
+        begin = how_many(marked, "edge begins", "edges begin")
+        notes.append(f"{table.name}: {begin} with '#'; only lines before the first are comments")
+    if ignored >= MATRIX and len(table.columns) - len(source) in (0, 1):
+        notes.append(
+            f"{table.name}: as many lines as columns; is it an adjacency matrix? One is read from "
+            "an .npz of scipy, or from an array in Python"
+        )
+    return notes
 
 
 def _about_choice(ends: tuple[str, str], table: Table, columns: EdgeColumns) -> list[str]:

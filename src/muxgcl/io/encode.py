@@ -32,6 +32,7 @@ ROOM = 1 << 28  # bytes that features may always take; beyond that they are spar
 SPARSE_BELOW = 0.1  # ... at most this share of them is not zero
 COARSE = 64  # steps between 32-bit numbers: a column that spans fewer has lost what it had to say
 AS_IS = (0.0, 1.0)
+GAPS = (-99.0, -999.0, -9999.0, -99999.0)  # that often stand where a number is missing
 
 Mask = NDArray[np.bool_]
 
@@ -120,7 +121,7 @@ def _learn_numbers(
             many = how_many(kept, "column kept as it is", "columns kept as they are")
             notes.append(f"{many}: {why}")
         return dict.fromkeys(names, AS_IS), notes
-    rules, scaled, flat, coarse = {}, [], [], []
+    rules, scaled, flat, coarse, gaps = {}, [], [], [], []
     for name, column in zip(names, to_dense(table.numbers).T, strict=True):
         given = column[~np.isnan(column)].astype(np.float64)
         if ((given == 0) | (given == 1)).all():
@@ -128,6 +129,8 @@ def _learn_numbers(
         else:
             rules[name] = (float(given.mean()), float(given.std()) or 1.0)
             scaled.append(name)
+            if given.min() in GAPS and (given < 0).sum() == (given == given.min()).sum() > 1:
+                gaps.append(name)
             if np.ptp(given) == 0:
                 flat.append(name)
             elif np.ptp(given) < COARSE * np.spacing(np.float32(np.abs(given).max())):
@@ -142,6 +145,11 @@ def _learn_numbers(
         notes.append(f"{_columns(scaled)}: scaled to zero mean, unit variance")
     if flat:
         notes.append(f"{_columns(flat)}: constant: zeros")
+    if gaps:
+        notes.append(
+            f"{_columns(gaps)}: the one negative number is like {GAPS[1]:g}; leave a cell blank "
+            "where there is no number"
+        )
     if coarse:
         notes.append(f"{_columns(coarse)}: almost the same in 32 bits; subtract an offset first")
     return rules, notes

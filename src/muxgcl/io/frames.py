@@ -8,7 +8,8 @@ import numpy as np
 from muxgcl.errors import UserError
 from muxgcl.io.ids import Ids, ids_of
 from muxgcl.io.roles import EdgeColumns, NodeColumns, check_names, numbers_rows
-from muxgcl.io.table import Block, Dense, Table, check_finite, counted, settle
+from muxgcl.io.safety import quoted
+from muxgcl.io.table import Block, Dense, Table, check_finite, counted, settle, stripped
 
 
 def is_frame(source: object) -> bool:
@@ -55,7 +56,10 @@ def read_frame(frame: Any, columns: EdgeColumns | NodeColumns, name: str) -> Tab
     names = check_names(name, [str(column) for column in frame.columns])
     frame = frame.set_axis(names, axis=1)
     choice = columns.choose(name, names)
-    values = {column: _values(frame[column], column, name) for column in choice.values}
+    values = {
+        column: _values(frame[column], column, name, as_text=column in columns.texts)
+        for column in choice.values
+    }
     kept = {column: _kept(frame[column]) for column in choice.kept}
     rows = Block.of(len(frame), kept, values)
     return Table(name=name, columns=names, rows=rows, place=counted("row"), notes=notes)
@@ -76,16 +80,18 @@ def _kept(column: Any) -> Ids:
     return ids_of(_plain(column))
 
 
-def _values(column: Any, name: str, table: str) -> Dense | list[str]:
+def _values(column: Any, name: str, table: str, *, as_text: bool) -> Dense | list[str]:
     place, missing = counted("row"), column.isna().to_numpy()
     if column.dtype.kind in "iufb":
         with np.errstate(over="ignore"):
             numbers = column.to_numpy(dtype=np.float64, na_value=np.nan).astype(np.float32)
         check_finite(numbers[:, None], [name], table, place, where=~missing[:, None])
         return numbers
-    return settle(
-        ["" if cell is None else str(cell) for cell in _plain(column)], name, table, place
-    )
+    cells = _plain(column)
+    if any(isinstance(cell, list | tuple | dict | set | np.ndarray) for cell in cells):
+        raise UserError(f"{table}: column {quoted(name)} holds lists; expected numbers or text")
+    texts = ["" if cell is None else str(cell) for cell in cells]
+    return stripped(texts) if as_text else settle(texts, name, table, place)
 
 
 def _plain(column: Any) -> list[Any]:

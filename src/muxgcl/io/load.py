@@ -48,17 +48,17 @@ def load(
     """Load a graph.
 
     Nodes come in the order of the table of features (or of `nodes.*`), else in that of a graph that
-    lists its nodes (NetworkX, GraphML, GEXF, PyG, a matrix), else sorted by id. Integer ids and the
-    same ids as text give the same graph.
+    lists its nodes (NetworkX, GraphML, GEXF, GML, PyG, a matrix), else sorted by id. Integer ids
+    and the same ids as text give the same graph.
 
     Args:
         source: an edge list (`.csv`, `.tsv`, `.parquet`, `.arrow`), a folder with `edges.*` and
             maybe `nodes.*`, a folder of arrays as `make_sbm` writes it, a folder of the Open Graph
-            Benchmark (ogbn-arxiv, -products, -papers100M), a GNN-benchmark `.npz`, GraphML, GEXF;
-            or a PyG `Data`, a NetworkX graph, an adjacency matrix (scipy's, or a square array), a
-            pandas frame of edges, an edge index [2, edges] or one edge a row [edges, 2], a list of
-            (source, target) or (source, target, weight); or a pair of one of these and its
-            features.
+            Benchmark (ogbn-arxiv, -products, -papers100M), a GNN-benchmark `.npz`, GraphML, GEXF,
+            GML; or a PyG `Data`, a NetworkX graph, an adjacency matrix (scipy's, or a square
+            array), a pandas frame of edges, an edge index [2, edges] or one edge a row [edges, 2],
+            a list of (source, target) or (source, target, weight); or a pair of one of these and
+            its features. Text may be packed by gzip (`.csv.gz`).
         features: a table joined by id (`.csv`, `.parquet`, a frame), or a matrix whose rows are the
             nodes 0, 1, ... (`.npy`, `.npz`, an array, a tensor, a scipy matrix).
         labels: the same for labels, an array with one for each node; may be the very file of
@@ -107,6 +107,7 @@ def load(
         label_elsewhere=apart,
         include=_names(include),
         exclude=_names(exclude),
+        texts=frozenset() if encoding is None else frozenset(encoding.categories),
     )
     folder = Path(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
     own: NodeTable | None
@@ -126,7 +127,7 @@ def load(
     if edge_type_column is not None and edges.kind is None:
         raise UserError(
             f"{edges.name}: types of edges are a column of an edge list, or an attribute of the "
-            "edges of a NetworkX graph, GraphML or GEXF"
+            "edges of a NetworkX graph, GraphML, GEXF or GML"
         )
     nodes = own if features is None else read_nodes(features, "the features", columns, header)
     nodes = nodes if nodes is None else only(nodes, columns)

@@ -91,7 +91,7 @@ def nodes_in_order(
 
 
 def labels_in_order(labels: Any, rows: int, name: str) -> Ids:
-    """One label a node, as text; a negative integer is a missing label, as PyG has it."""
+    """One label a node, as text; a negative number is a missing label, as PyG has it."""
     labels = _as_array(labels)
     if labels.shape != (rows,):
         raise UserError(f"{name}: {rows:,} nodes, but labels of shape {list(labels.shape)}")
@@ -100,7 +100,7 @@ def labels_in_order(labels: Any, rows: int, name: str) -> Ids:
     if labels.dtype.kind == "S":
         labels = labels.astype("U")
     if labels.dtype.kind == "f":
-        labels = np.where(np.isnan(labels), None, labels)
+        labels = np.where(np.isnan(labels) | (labels < 0), None, labels)
     elif labels.dtype.kind not in "UOTb":
         raise UserError(f"{name}: labels must be integers or text, got {labels.dtype}")
     return ids_of(labels.tolist())

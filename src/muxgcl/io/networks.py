@@ -1,4 +1,4 @@
-"""NetworkX graphs, and formats that it reads: GraphML, GEXF, and JSON of nodes and links."""
+"""NetworkX graphs, and formats that it reads: GraphML, GEXF, GML, and JSON of nodes and links."""
 
 import json
 import sys
@@ -16,9 +16,9 @@ from muxgcl.io.ids import Ids, ids_of
 from muxgcl.io.nodes import NodeTable
 from muxgcl.io.roles import LABELS, EdgeColumns, NodeColumns, find
 from muxgcl.io.safety import XML_GROWTH, check_file, parsing, quoted
-from muxgcl.io.table import Block, Dense, Place, counted, is_number, settle
+from muxgcl.io.table import Block, Dense, Place, counted, is_number, settle, stripped
 
-SUFFIXES = (".graphml", ".gexf", ".json")
+SUFFIXES = (".graphml", ".gexf", ".gml", ".json")
 LONGEST_TEXT = 100_000  # characters of an attribute
 _DRAWING = ("viz", "start", "end", "pid")  # what GEXF says about drawing and time
 Network = tuple[EdgeList, NodeTable]
@@ -42,6 +42,21 @@ def read_xml(path: Path, edges: EdgeColumns, nodes: NodeColumns) -> Network:
     shown = ("label",) if gexf and nodes.label != "label" else ()
     ignored = _DRAWING if gexf else ()
     return read_network(graph, edges, nodes, name=str(path), shown=shown, ignored=ignored)
+
+
+def read_gml(path: Path, edges: EdgeColumns, nodes: NodeColumns) -> Network:
+    """Read GML. Nodes are called by their `label`, or by their `id` where one lacks a label."""
+    check_file(path, XML_GROWTH)
+    import networkx
+
+    with parsing(path, "GML"):
+        graph = networkx.read_gml(path, label="id")
+        names = [attributes.pop("label", None) for _, attributes in graph.nodes(data=True)]
+        if None not in names:
+            if len(set(names)) < len(names):
+                raise UserError(f"{path}: two nodes have the same label")
+            graph = networkx.relabel_nodes(graph, dict(zip(graph, names, strict=True)))
+    return read_network(graph, edges, nodes, name=str(path), ignored=("graphics",))
 
 
 def read_json(path: Path, edges: EdgeColumns, nodes: NodeColumns) -> Network:
@@ -194,8 +209,13 @@ def _nodes(
         label = next((key for key in cells if key.lower() in LABELS and key not in unlike), None)
     values: dict[str, Dense | list[str]] = {}
     for key in columns.wanted(name, [key for key in cells if key != label and key not in shown]):
-        values |= _column(cells[key], key, name, place)
-    rows, read = read_texts(Block.of(len(records), {}, values), list(values), name, place)
+        values |= (
+            {key: stripped(_texts(cells[key]))}
+            if key in columns.texts
+            else _column(cells[key], key, name, place)
+        )
+    block = Block.of(len(records), {}, values)
+    rows, read = read_texts(block, list(values), name, place, columns.texts)
     return NodeTable(
         name=name,
         ids=ids,

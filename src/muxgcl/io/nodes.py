@@ -6,15 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muxgcl.errors import UserError
-from muxgcl.io.cells import read_texts
+from muxgcl.io.cells import MARKS, read_texts
 from muxgcl.io.ids import Ids, as_text, first_repeat, positions, whole
 from muxgcl.io.roles import NodeColumns, names_ids
-from muxgcl.io.safety import LONGEST_NAME, how_many, quoted
+from muxgcl.io.safety import LONGEST_NAME, how_many, listed, quoted
 from muxgcl.io.table import MISSING, Dense, Matrix, Place, Table, counted, is_number
 
 PLAUSIBLE = 20  # classes that are numbers
 MOST_NUMBERS = 100  # of which half the nodes may have one of their own
 LONGEST_NUMBER = 1000  # characters; a longer label is a word
+NO_CLASS = frozenset({"unknown", "unlabelled", "unlabeled", "missing", "none"})
 Text = dict[str, list[str]]
 
 
@@ -70,7 +71,7 @@ def no_numbers(rows: int) -> Dense:
 
 def node_table(table: Table, columns: NodeColumns) -> NodeTable:
     """A table's rows as nodes."""
-    rows, read = read_texts(table.rows, table.columns, table.name, table.place)
+    rows, read = read_texts(table.rows, table.columns, table.name, table.place, columns.texts)
     id_column = columns.ids(table.name, table.columns)
     label_column = columns.labels(table.name, table.columns)
     told = []
@@ -129,6 +130,13 @@ def joined_labels(labels: NodeTable, nodes: Ids, of: str) -> list[str]:
     return spread
 
 
+def about_order(labels: NodeTable, nodes: Ids) -> list[str]:
+    """A line where labels without ids are those of nodes with names."""
+    if not labels.numbered or not isinstance(nodes, list):
+        return []
+    return [f"{labels.name}: taken in the order of the nodes: {listed(nodes[:3])}, ..."]
+
+
 def rows_of(table: NodeTable, nodes: Ids, of: str) -> list[int]:
     """Where each row of a table stands among the nodes; every row must be one of them."""
     found = positions(table.ids, nodes)
@@ -160,7 +168,30 @@ def classes(labels: Ids) -> tuple[NDArray[np.int64], list[str]]:
     return np.array([code.get(text, -1) for text in texts], dtype=np.int64), order
 
 
-def about_numbers(table: NodeTable, y: NDArray[np.int64], names: list[str]) -> list[str]:
+def about_classes(table: NodeTable, y: NDArray[np.int64], names: list[str]) -> list[str]:
+    """Lines about classes that may be none, and about numbers that are read as classes."""
+    which = f"label {quoted(table.label_name)}" if table.label_name else table.name
+    notes = _about_numbers(table, y, names)
+    if len(names) > 2 and (doubtful := [name for name in names if _is_doubtful(name)]):
+        classes = "a class" if len(doubtful) == 1 else "classes"
+        notes.append(
+            f"{which}: {listed(doubtful)} read as {classes}; leave the cell blank where a node has "
+            "none"
+        )
+    spellings: dict[str, list[str]] = {}
+    for name in names:
+        spellings.setdefault(name.casefold(), []).append(name)
+    if alike := next((one for one in spellings.values() if len(one) > 1), None):
+        notes.append(f"{which}: {listed(alike)} are different classes")
+    return notes
+
+
+def _is_doubtful(name: str) -> bool:
+    """Whether a class is called as a node without one often is."""
+    return name in MARKS or name == "-1" or name.casefold() in NO_CLASS
+
+
+def _about_numbers(table: NodeTable, y: NDArray[np.int64], names: list[str]) -> list[str]:
     """A line about numbers that are read as many classes; too many of them are refused."""
     whole_ones = all(_integer(name) is not None for name in names)
     if len(names) <= PLAUSIBLE or not (whole_ones or all(map(is_number, names))):

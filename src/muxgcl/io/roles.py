@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import ClassVar
 
 from muxgcl.errors import UserError
 from muxgcl.io.cells import looks_numeric
@@ -50,6 +51,7 @@ class EdgeColumns:
     weight: str | None = None
     kind: str | None = None  # the type of an edge
     may_be_empty: bool = False  # a table of nodes says what the graph is
+    texts: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def named(self) -> list[str]:
@@ -103,6 +105,7 @@ class NodeColumns:
     label_elsewhere: bool = False  # the label is in another file; here it is only kept out
     include: tuple[str, ...] = ()  # these columns alone, by name or pattern
     exclude: tuple[str, ...] = ()  # all but these
+    texts: frozenset[str] = frozenset()  # categories of an earlier graph, whatever they look like
 
     @property
     def named(self) -> list[str]:

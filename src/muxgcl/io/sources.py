@@ -21,13 +21,15 @@ from muxgcl.io.objects import is_edges, read_adjacency, read_array, read_data, r
 from muxgcl.io.registry import DATASETS
 from muxgcl.io.roles import EdgeColumns, NodeColumns
 from muxgcl.io.safety import check_file, listed, parsing
+from muxgcl.io.text_files import SUFFIXES, without_gz
 from muxgcl.tensors import is_pyg
 
 COLUMNAR = {
     **dict.fromkeys(parquet.SUFFIXES, parquet.read_parquet),
     **dict.fromkeys(arrow_file.SUFFIXES, arrow_file.read_arrow),
 }
-TABLES = (*delimited.SUFFIXES, *COLUMNAR)
+TABLES = (*SUFFIXES, *COLUMNAR)
+_AS_SERIES = "pandas.Series(d) or pandas.DataFrame.from_dict(d, orient='index') makes a table of it"
 NODES = (*TABLES, ".npy", ".npz")
 Read = tuple[EdgeList, NodeTable | None]  # edges, and nodes where the source brings them
 
@@ -67,12 +69,17 @@ def _adjacency_frame(frame: Any) -> tuple[EdgeList, NodeTable]:
     return replace(edges, source=source, target=target), replace(nodes, ids=ids, numbered=False)
 
 
+def _kind(path: Path) -> str:
+    """The ending that says how a file is read."""
+    return without_gz(path).suffix.lower()
+
+
 def _graph_file(path: Path, edges: EdgeColumns, nodes: NodeColumns, header: bool | None) -> Read:
     if str(path) in DATASETS and not path.exists():
         hint = f"load_dataset({str(path)!r}) loads the dataset"
         raise UserError(f"{path}: no such file or folder; {hint}")
     check_file(path)
-    kind = path.suffix.lower()
+    kind = _kind(path)
     if kind not in GRAPHS:
         known = ", ".join(GRAPHS)
         raise UserError(f"{path}: expected a graph as {known} or a folder, got {kind!r}")
@@ -92,13 +99,13 @@ def _npz(path: Path, *_: object) -> Read:
 
 
 def _network(path: Path, edges: EdgeColumns, nodes: NodeColumns, *_: object) -> Read:
-    read = networks.read_json if path.suffix.lower() == ".json" else networks.read_xml
-    return read(path, edges, nodes)
+    read = {".json": networks.read_json, ".gml": networks.read_gml}
+    return read.get(path.suffix.lower(), networks.read_xml)(path, edges, nodes)
 
 
 # who reads a graph from a file of which suffix
 GRAPHS: dict[str, Callable[[Path, EdgeColumns, NodeColumns, bool | None], Read]] = {
-    **dict.fromkeys(delimited.SUFFIXES, _text),
+    **dict.fromkeys(SUFFIXES, _text),
     **dict.fromkeys(COLUMNAR, _columnar),
     ".npz": _npz,
     **dict.fromkeys(networks.SUFFIXES, _network),
@@ -110,12 +117,12 @@ def read_nodes(source: Any, name: str, columns: NodeColumns, header: bool | None
     if not isinstance(source, str | Path):
         return _node_object(source, name, columns)
     path = check_file(Path(source))
-    kind = path.suffix.lower()
+    kind = _kind(path)
     if kind in (".npy", ".npz"):
         return read_matrix_file(path, columns)
     if kind in COLUMNAR:
         table = COLUMNAR[kind](path, columns)
-    elif kind in delimited.SUFFIXES:
+    elif kind in SUFFIXES:
         table = delimited.read_delimited(path, columns, header=header)
     else:
         raise UserError(f"{path}: expected a table as {', '.join(NODES)}, got {kind!r}")
@@ -127,11 +134,16 @@ def _node_object(source: Any, name: str, columns: NodeColumns) -> NodeTable:
         return node_table(read_frame(source, columns, name), columns)
     if is_series(source) and (frame := labels_frame(source)) is not None:
         return _node_object(frame, name, replace(columns, id="id", label="label"))
+    if isinstance(source, dict):
+        raise UserError(f"{name}: expected a path, a table or an array, got a dict; {_AS_SERIES}")
     if not columns.features:
         return nodes_in_order(name, no_numbers(len(source)), labels=source)
     if issparse(source) or isinstance(source, torch.Tensor | np.ndarray):
         return nodes_in_order(name, source)
-    raise UserError(f"cannot read features from {type(source).__name__}; expected a path or table")
+    raise UserError(
+        f"cannot read features from {type(source).__name__}; expected a path, a pandas frame, an "
+        "array, a tensor or a scipy matrix"
+    )
 
 
 def same_table(features: Any, labels: Any) -> bool:
@@ -149,7 +161,7 @@ def in_folder(folder: Path) -> tuple[Path, Path | None]:
             files = sorted(
                 path
                 for path in folder.iterdir()
-                if path.stem == stem and path.suffix.lower() in kinds
+                if without_gz(path).stem == stem and _kind(path) in kinds
             )
         if len(files) > 1:
             raise UserError(f"{folder} holds {listed([file.name for file in files])}; keep one")
@@ -166,5 +178,7 @@ def unused_tables(folder: Path, labels: Any) -> list[str]:
     return [
         f"{path.name} is not used (a table of nodes is called nodes.*; --features names another)"
         for path in sorted(folder.iterdir())
-        if path.suffix.lower() in kinds and path.stem != "edges" and not same_table(path, labels)
+        if _kind(path) in kinds
+        and without_gz(path).stem != "edges"
+        and not same_table(path, labels)
     ]

@@ -49,6 +49,7 @@ FILES = (
     "diagnostics.json",
     "clusters.csv",
     "links.csv",
+    "predictions.csv",
     "report.html",
 )
 OF_MEMBERS = ("member-*.jsonl", "member-*.safetensors")  # metrics and checkpoints past the first

@@ -11,8 +11,8 @@ propagates (edges x width) both ways and contrasts (anchors x keys) pairs at eve
 sample the rows of each layer are those that the sample depends on (`nn/field.py`). A perceptron
 sees all rows that its hops start from, and the projector's first product comes before the hops.
 `ma-gcl`, whose layers are filters, propagates a random number of times in each: the mean is
-counted. `gae` and `vgae` have two layers and a decoder of drawn pairs. A method says itself which of
-the four it is (`Method.counted_as`).
+counted. `gae` and `vgae` have two layers and a decoder of drawn pairs. A method says itself which
+of the four it is (`Method.counted_as`).
 """
 
 from dataclasses import dataclass, replace
