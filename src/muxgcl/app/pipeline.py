@@ -95,7 +95,7 @@ def dry_run(
     job = prepare(graph, options, load, observer, workers=workers, always=True)
     read = job.graph
     entries = len(read.adjacency.col) - read.num_nodes
-    edges = edges_of(entries, directed=read.edge_kinds is not None and read.kinds.directed)
+    edges = edges_of(entries, directed=read.edge_kinds is not None and read.edge_kinds.directed)
     nodes, features = how_many(read.num_nodes, "node"), how_many(read.num_features, "feature")
     for note in (f"{nodes}, {edges}, {features}", *job.notes):
         if note not in job.budget.notes:
