@@ -3,13 +3,11 @@ import torch
 from torch.testing import assert_close
 
 from muxgcl.augment import both
-from muxgcl.errors import UserError
 from muxgcl.graph import Graph
 from muxgcl.io import planted
 from muxgcl.methods import Context
 from muxgcl.methods.grace import Grace, GraceConfig
 from muxgcl.methods.sfa import Sfa, SfaConfig, direction
-from muxgcl.runs.plan import Plan
 
 
 def test_direction_is_a_power_of_the_gram_matrix_times_the_start() -> None:
@@ -92,8 +90,3 @@ def test_the_direction_is_constant_unless_asked_otherwise() -> None:
         sfa.loss(graph)["scale 2"].backward()
         grads[through] = sfa.encoder.weights[1].grad
     assert not torch.allclose(grads[False], grads[True], rtol=1e-3)
-
-
-def test_it_has_no_settings_that_it_does_not_read() -> None:
-    with pytest.raises(UserError, match=r"fanout is a setting of mux-gcl, .*, not of sfa"):
-        Plan.make("sfa", "quick", overrides={"fanout": "0"})
