@@ -69,7 +69,7 @@ def hops(found: Found, scope: Scope) -> list[Table]:
     asked, header = scope.hops, ["", *(TITLES.get(name, name) for name in columns)]
     return [
         *_methods(found, asked, columns, header),
-        _features(found, asked, columns, header),
+        *_features(found, asked, columns, header),
         _ablation(found, asked, columns, header),
         _left_out(found, asked, columns, header),
         _everyday(found, asked, columns, header),
@@ -86,7 +86,7 @@ def _methods(found: Found, asked: Hops, columns: Sequence[str], header: list[str
     ]
     beside = [
         Row(f"{LABELS[name]} and features", partial(asked.beside, name), WITH_FEATURES, name)
-        for name in BASELINES
+        for name in _with_features(found, asked, columns)
     ]
     mux_gcl = [
         Row(f"{LABELS[MUX_GCL]}, {what}", partial(asked.trained, MUX_GCL), table, MUX_GCL)
@@ -157,8 +157,8 @@ def _marked(
     return text + (mark(row.method, "best", dataset) if row.method and text != DASH else "")
 
 
-def _features(found: Found, asked: Hops, columns: Sequence[str], header: list[str]) -> Table:
-    """What the features add to other methods, and what our lead is then."""
+def _features(found: Found, asked: Hops, columns: Sequence[str], header: list[str]) -> list[Table]:
+    """What the features add to other methods and leave of our lead; nothing if not measured."""
 
     def row(label: str, gap: Callable[[str], Difference | None]) -> list[str]:
         return [label, *(numbers.interval(gap(dataset)) for dataset in columns)]
@@ -191,7 +191,8 @@ def _features(found: Found, asked: Hops, columns: Sequence[str], header: list[st
         (f"{LABELS[OURS]} minus {{}} and features", lead),
         ("{} without features, minus its row above", again),
     )
-    return Table(
+    names = _with_features(found, asked, columns)
+    table = Table(
         "hops-features",
         "Features beside the embedding of other methods: what they add, and what is left of our "
         "lead (points of accuracy)",
@@ -199,7 +200,7 @@ def _features(found: Found, asked: Hops, columns: Sequence[str], header: list[st
         [
             row(label.format(LABELS[name]), partial(gap, name))
             for label, gap in groups
-            for name in BASELINES
+            for name in names
         ],
         [
             f"The features are those that {LABELS[OURS]} has beside its scales: unit rows of "
@@ -212,6 +213,12 @@ def _features(found: Found, asked: Hops, columns: Sequence[str], header: list[st
             f"have the same seeds: {agree}. {DASH}: not run. {PAIRED}"
         ],
     )
+    return [table] if names else []
+
+
+def _with_features(found: Found, asked: Hops, columns: Sequence[str]) -> list[str]:
+    """The other methods that were measured with features, on some graph."""
+    return [name for name in BASELINES if any(found.of(asked.beside(name, d)) for d in columns)]
 
 
 def _ablation(found: Found, asked: Hops, columns: Sequence[str], header: list[str]) -> Table:
