@@ -73,7 +73,7 @@ def test_the_written_settings_are_taken_by_run(
 def test_a_search_samples_as_a_run_would_and_says_what_it_will_take(
     own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hard = Rates(1e12, 1e12, 1e12, 10.0, 1e9, 0.0)  # a machine that finds pairs hard
+    hard = Rates(1e12, 1e12, 1e12, 5.0, 1e9, 0.0)  # a machine that finds pairs hard
     monkeypatch.setattr("muxgcl.app.budget.calibrate", lambda plan, graph: hard)
     monkeypatch.setattr("muxgcl.app.budget.measured", lambda rates, plan, graph: rates)
     monkeypatch.setattr(cost, "SIZES", (12, 8))

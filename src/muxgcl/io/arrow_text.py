@@ -155,7 +155,8 @@ class ArrowReader:
             include_columns=wanted,
             null_values=list(MISSING),
         )
-        with open_binary(self.path) as file, csv.open_csv(file, read, parse, convert) as batches:
+        # pyarrow unpacks .gz by itself
+        with csv.open_csv(self.path, read, parse, convert) as batches:
             yield from batches
 
 
