@@ -152,11 +152,14 @@ def test_a_run_that_goes_on_keeps_the_scores_of_its_embedding_and_labels_alone(
     muxgcl.run(data, again)  # nothing was left to train: the embedding is the same
     assert run.scores().keys() == {"holdout", "clustering", "link", "public"}
     data.y = data.y.roll(1)
-    muxgcl.run(data, replace(again, score=False))
+    heard = Heard()
+    muxgcl.run(data, replace(again, score=False), observer=heard)
     assert run.scores() == {"link": found["link"]}
     assert "confusion" not in run.diagnostics()
-    muxgcl.run(data, replace(again, epochs=3, score=False))
+    muxgcl.run(data, replace(again, epochs=3, score=False), observer=heard)
     assert run.scores() == run.diagnostics() == {}
+    told = [note for note in heard.of("note") if note.endswith("are dropped")]
+    assert told == [f"scores of the earlier {what} are dropped" for what in ("labels", "embedding")]
 
 
 def test_a_run_whose_embeddings_were_damaged_goes_on_without_their_scores(tmp_path: Path) -> None:

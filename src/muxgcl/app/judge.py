@@ -73,10 +73,13 @@ def unlabelled_scores(z: Tensor, graph: Graph) -> dict[str, Any]:
     return {"no labels": {name: {"mean": value} for name, value in found.to_dict().items()}}
 
 
-def forget_stale_scores(run: Run, z: Tensor, labels: Array | None) -> None:
-    """Drop what was said of another embedding, or by other labels, of a run that goes on."""
+def forget_stale_scores(run: Run, z: Tensor, labels: Array | None) -> str:
+    """Drop what was said of another embedding, or by other labels, of a run that goes on.
+
+    Returns a line on it, empty where nothing was dropped.
+    """
     if not run.scores_file.is_file():
-        return
+        return ""
     try:
         same_rows = np.array_equal(run.embeddings()[1], z.numpy())
         relabelled = not same_labels(run.labels(), labels)
@@ -85,9 +88,12 @@ def forget_stale_scores(run: Run, z: Tensor, labels: Array | None) -> None:
     if not same_rows:
         for file in (run.scores_file, run.diagnostics_file):
             file.unlink(missing_ok=True)
-    elif relabelled:
+        return "scores of the earlier embedding are dropped"
+    if relabelled:
         run.save_scores({}, other_labels=True)
         save_confusion(run, None)
+        return "scores of the earlier labels are dropped"
+    return ""
 
 
 def same_labels(one: Array | None, two: Array | None) -> bool:

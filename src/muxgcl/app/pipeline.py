@@ -199,7 +199,8 @@ def _run_one(
         )
         if (warning := collapse_warning(z)) is not None:
             observer.note(warning)
-        forget_stale_scores(run, z, labels_of(job.loaded.tensors))
+        if dropped := forget_stale_scores(run, z, labels_of(job.loaded.tensors)):
+            observer.note(dropped)
         save_stage(run, job.loaded, z, keep_graph=not job.source.is_dataset)
         observer.wrote("embeddings", run.embeddings_file)
         scores = _score(job, plan, run, fitted, z, paper) if options.score else {}
